@@ -1,0 +1,1 @@
+"""Shared data of the Remit services: frozen models, no I/O."""
