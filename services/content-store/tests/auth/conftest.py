@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+from content_store.schema.loader import load_schema
+from content_store.schema.model import Schema
+from content_store.schema.provision import DatabaseUrls
+from content_store.schema.testing import prepare_test_database
+from content_store.testing import empty_tables
+from content_store.testing_app import StoreUnderTest
+from remit_harness.databases import Databases
+from remit_harness.run import TestRun
+
+
+@pytest.fixture(scope="session")
+def schema() -> Schema:
+    return load_schema()
+
+
+@pytest.fixture(scope="session")
+def store_database(postgres: str, test_run: TestRun, schema: Schema) -> Iterator[tuple[str, DatabaseUrls]]:
+    """An administrator's URL and those of the roles: one database for all tests of a process, emptied after each."""
+    made = Databases(postgres, test_run)
+
+    async def build() -> tuple[str, DatabaseUrls]:
+        url = await made.create("store")
+        return url, await prepare_test_database(url, schema, server_url=postgres)
+
+    yield asyncio.run(build())
+    asyncio.run(made.drop())
+
+
+@pytest.fixture
+async def store(
+    store_database: tuple[str, DatabaseUrls], schema: Schema, tmp_path: Path
+) -> AsyncIterator[StoreUnderTest]:
+    admin_url, urls = store_database
+    try:
+        async with StoreUnderTest(urls, schema, tmp_path).run() as started:
+            yield started
+    finally:
+        admin = await asyncpg.connect(admin_url)
+        await empty_tables(admin)
+        await admin.close()

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import asyncpg
+import pytest
+from content_store.schema.loader import load_schema
+from content_store.schema.model import Schema
+from content_store.testing import Connection, Rows, create_tables
+from remit_harness.databases import Databases
+from remit_harness.run import TestRun
+
+
+@pytest.fixture(scope="session")
+def schema() -> Schema:
+    return load_schema()
+
+
+@pytest.fixture(scope="session")
+def visibility_url(postgres: str, test_run: TestRun, schema: Schema) -> Iterator[str]:
+    made = Databases(postgres, test_run)
+
+    async def build() -> str:
+        url = await made.create("visibility")
+        connection = await asyncpg.connect(url)
+        try:
+            await create_tables(connection, schema)
+        finally:
+            await connection.close()
+        return url
+
+    yield asyncio.run(build())
+    asyncio.run(made.drop())
+
+
+@pytest.fixture
+async def connection(visibility_url: str) -> AsyncIterator[Connection]:
+    """A connection in a transaction that is rolled back."""
+    opened: Connection = await asyncpg.connect(visibility_url)
+    transaction = opened.transaction()
+    await transaction.start()
+    yield opened
+    await transaction.rollback()
+    await opened.close()
+
+
+@pytest.fixture
+def rows(connection: Connection, schema: Schema) -> Rows:
+    return Rows(connection, schema)
