@@ -5,4 +5,4 @@ content-store provision
 content-store migrate
 agent-runtime migrate
 chat-gateway migrate
-content-store user ensure "$REMIT_ADMIN_NAME" --admin --password-variable REMIT_ADMIN_PASSWORD
+CONTENT_STORE_USER_PASSWORD=$REMIT_ADMIN_PASSWORD content-store user create "$REMIT_ADMIN_NAME" --admin --if-missing

@@ -43,6 +43,10 @@ class UserCommandError(Exception):
     """The command cannot be carried out; the message is one line."""
 
 
+class UserNameTakenError(UserCommandError):
+    """Somebody has this name."""
+
+
 @dataclass(frozen=True)
 class ListedUser:
     """A user that is not deleted."""
@@ -72,12 +76,15 @@ class UserAdministration:
         """A new user; the answer is its uid.
 
         Raises:
-            UserCommandError: the name is taken or no name, or the password is no password.
+            UserNameTakenError: somebody has this name.
+            UserCommandError: no name, or the password is no password.
         """
         username = username.strip().lower()
         _check_password(password)
-        if not username or await self._uid(username) is not None:
-            raise UserCommandError(f"the user name {username!r} is taken" if username else "a user name is needed")
+        if not username:
+            raise UserCommandError("a user name is needed")
+        if await self._uid(username) is not None:
+            raise UserNameTakenError(f"the user name {username!r} is taken")
         row = {
             "pid": 0, "username": username, "password": password, "admin": int(admin), "realName": name,
             "email": email, "usergroup": groups, "workspace_perms": 1, "options": 3, "disable": 0,
@@ -146,9 +153,14 @@ def create(
     name: Annotated[str, typer.Option(help="Shown to others.")] = "",
     email: Annotated[str, typer.Option()] = "",
     groups: Annotated[str, typer.Option(help="Uids of groups, separated by commas.")] = "",
+    if_missing: Annotated[bool, typer.Option(help="Succeed and change nothing when the name is taken.")] = False,
 ) -> None:
     """Create a user."""
-    uid = _run(lambda users: users.create(username, password, admin=admin, name=name, email=email, groups=groups))
+    try:
+        uid = _run(lambda users: users.create(username, password, admin=admin, name=name, email=email, groups=groups))
+    except UserNameTakenError as error:
+        typer.echo(str(error), err=not if_missing)
+        raise typer.Exit(0 if if_missing else 1) from error
     typer.echo(f"User {username} has uid {uid}.")
 
 
@@ -171,6 +183,8 @@ def _run(work: Callable[[UserAdministration], Coroutine[Any, Any, T]]) -> T:
     settings = load_settings_or_exit(StoreSettings)
     try:
         return asyncio.run(_connected(settings, work))
+    except UserNameTakenError:
+        raise
     except UserCommandError as error:
         sys.stderr.write(f"{error}\n")
         raise typer.Exit(1) from error
