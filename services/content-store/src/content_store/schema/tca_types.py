@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from content_store.schema.model import MM_COLUMNS, VERSION_COLUMNS, DbColumn
 
 if TYPE_CHECKING:
-    from content_store.schema.model import TableSchema
+    from content_store.schema.model import Column, TableSchema
 
 _SHORT_TEXT = 255
+_CATEGORY_MM = "sys_category_record_mm"
 _PERMISSION_COLUMNS = ("perms_userid", "perms_groupid", "perms_user", "perms_group", "perms_everybody")
 # A plain integer by reference: one target table, one value.
 _SINGLE_RELATIONSHIPS = ("oneToOne", "manyToOne")
@@ -139,7 +140,7 @@ def _datetime_column(name: str, config: Mapping[str, Any]) -> DbColumn:
 
 def _choice_column(name: str, config: Mapping[str, Any]) -> DbColumn:
     kind = config.get("type")
-    if config.get("MM") or (kind == "category" and config.get("relationship", "manyToMany") == "manyToMany"):
+    if config.get("MM") or _is_category_mm(config):
         return _int(name)
     if kind == "inline":
         return _int(name) if config.get("foreign_field") else _string(name, None)
@@ -176,10 +177,29 @@ def derive_mm_tables(tables: Iterable[TableSchema]) -> dict[str, dict[str, DbCol
     found: dict[str, dict[str, DbColumn]] = {}
     for table in tables:
         for column in table.columns.values():
-            mm = column.config.get("MM")
-            if mm and mm not in found:
-                found[str(mm)] = mm_columns()
+            for config in _configs(column):
+                mm = config.get("MM") or (_CATEGORY_MM if _is_category_mm(config) else None)
+                if mm and mm not in found:
+                    found[str(mm)] = mm_columns()
     return found
+
+
+def _is_category_mm(config: Mapping[str, Any]) -> bool:
+    return config.get("type") == "category" and config.get("relationship", "manyToMany") == "manyToMany"
+
+
+def _configs(column: Column) -> list[Mapping[str, Any]]:
+    """The field's configuration, of a flex form those of its fields."""
+    if column.type != "flex":
+        return [column.config]
+    # The reader of flex forms needs the model, which needs this module.
+    from content_store.schema.flex import FlexError, parse_structure
+
+    try:
+        structure = parse_structure(str(column.config.get("ds") or ""))
+    except FlexError:
+        return []
+    return [inner.config for _, _, inner in structure.columns()]
 
 
 def mm_columns() -> dict[str, DbColumn]:

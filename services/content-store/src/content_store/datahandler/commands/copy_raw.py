@@ -1,0 +1,80 @@
+"""Raw copies: a row as it is stored, with its own children; for children of copied records (SEMANTICS 13)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from content_store.datahandler.commands.copy_values import copy_children
+from content_store.datahandler.refindex_rows import relation_places
+from content_store.datahandler.relations.foreign_field import attach
+from content_store.datahandler.relations.spec import RelationSpec
+from content_store.datahandler.remap import register_mm
+from content_store.datahandler.values.special import new_uuid
+from content_store.datahandler.writer import insert_record, relation_columns
+from content_store.schema.flex import format_value, parse_value
+from content_store.schema.model import VERSION_COLUMNS
+
+if TYPE_CHECKING:
+    from content_store.datahandler.run import HandlerRun
+    from content_store.schema.model import TableSchema
+
+
+async def copy_raw(run: HandlerRun, table_name: str, uid: int, page: int) -> int | None:
+    """Copies a row to a page, each value as stored; children first, so they get the smaller uids.
+
+    Returns:
+        Uid of the copy; ``None`` when there is no such record.
+    """
+    from content_store.datahandler.commands.copy import CopyOptions
+
+    ctx, table = run.ctx, run.ctx.table(table_name)
+    row = await ctx.reader.record(table_name, uid)
+    if row is None:
+        return None
+    values = {name: value for name, value in row.items() if name in table.db_columns and name != "uid"}
+    values.update({name: 0 for name in VERSION_COLUMNS if name in table.db_columns})
+    values["pid"] = page
+    for name in (table.tstamp_field, table.crdate_field):
+        if name and name in values:
+            values[name] = ctx.now
+    if table.orig_uid_field:
+        values[table.orig_uid_field] = uid
+    for column in table.columns.values():
+        if column.type == "uuid" and column.name in values:
+            values[column.name] = new_uuid(column)
+    children: list[tuple[RelationSpec, list[int]]] = []
+    for place in list(relation_places(ctx.schema, table, row)):
+        if not place.spec.children or place.spec.storage == "mm":
+            continue
+        made = await copy_children(run, place.spec, table, row, place.value, page, CopyOptions())
+        value: Any = len(made) if place.spec.storage == "foreign_field" else ",".join(map(str, made))
+        if place.flex_pointer:
+            value = _in_form(values[place.column], place.flex_pointer, value)
+        values[place.column] = value
+        children.append((place.spec, made))
+    copy = (await insert_record(run, table, values))["uid"]
+    for spec, made in children:
+        if spec.storage == "foreign_field":
+            await attach(ctx, spec, table_name, copy, made)
+    await _copy_mm(run, table, uid, copy)
+    run.note_copy(table_name, uid, copy)
+    run.exchange[table_name, copy] = {name for name, _ in relation_columns(table, row)}
+    return int(copy)
+
+
+def _in_form(form: Any, pointer: str, value: Any) -> str:
+    sheet, language, name, _, _ = pointer.split("/")
+    data = parse_value(form)
+    data["data"].setdefault(sheet, {}).setdefault(language, {}).setdefault(name, {})["vDEF"] = str(value)
+    return format_value(data)
+
+
+async def _copy_mm(run: HandlerRun, table: TableSchema, uid: int, copy: int) -> None:
+    row = await run.ctx.reader.stored(table.name, uid)
+    for _, spec in relation_columns(table, row or {}):
+        if spec.storage != "mm":
+            continue
+        rows = (await run.ctx.mm.rows_of(spec, table.name, [uid]))[uid]
+        targets = run.ctx.mm.targets(spec, rows)
+        await run.ctx.mm.write(spec, table.name, copy, targets)
+        register_mm(run, spec, table.name, copy, targets)

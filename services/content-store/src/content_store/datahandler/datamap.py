@@ -1,0 +1,80 @@
+"""Working through a datamap: entries, then what waited for placeholders (SEMANTICS 2)."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from content_store.datahandler.datamap_insert import insert_entry
+from content_store.datahandler.datamap_update import update_entry
+from content_store.datahandler.errors import ErrorCode, Refusal
+from content_store.datahandler.guard import guarded
+from content_store.datahandler.hooks import HookVeto
+from content_store.datahandler.log import LogAction
+from content_store.datahandler.remap import finish_waiting
+from content_store.datahandler.result import EntryOutcome
+from content_store.datahandler.sync import synchronize
+
+if TYPE_CHECKING:
+    from content_store.datahandler.run import HandlerRun
+
+
+async def process_datamap(run: HandlerRun) -> None:
+    """Writes all entries of ``run.datamap``. Refused entries are skipped, logged and reported."""
+    for hook in run.ctx.hooks:
+        await hook.before_start(run)
+    await synchronize(run)
+    tables = sorted(run.datamap, key=lambda name: name != "pages")
+    entries = sum(len(rows) for rows in run.datamap.values())
+    savepoints = run.outermost and (entries > 1 or run.ctx.options.savepoint_single_entry)
+    for table in tables:
+        for record_id, row in list(run.datamap[table].items()):
+            await _process_entry(run, table, record_id, row, savepoints)
+    await finish_waiting(run, savepoints)
+    for hook in run.ctx.hooks:
+        await hook.after_all_operations(run)
+
+
+async def _process_entry(run: HandlerRun, table: str, record_id: str, row: dict[str, Any], savepoint: bool) -> None:
+    new = "NEW" in record_id
+    outcome = EntryOutcome(table, record_id, "new" if new else "update", "unchanged")
+    action = LogAction.INSERT if new else LogAction.UPDATE
+    await guarded(run, outcome, action, functools.partial(_entry, run, outcome, row), savepoint=savepoint)
+    if run.outermost:
+        run.ctx.outcomes.append(outcome)
+    else:
+        run.results.append(outcome)
+
+
+async def _entry(run: HandlerRun, outcome: EntryOutcome, row: dict[str, Any]) -> None:
+    table, record_id = outcome.table, outcome.id
+    if table not in run.ctx.schema:
+        raise Refusal(ErrorCode.UNKNOWN_TABLE, "There is no table {table}", {"table": table})
+    submitted: dict[str, Any] = dict(row)
+    for hook in run.ctx.hooks:
+        changed = await hook.pre_process_field_array(run, submitted, table, record_id)
+        if changed is None:
+            raise HookVeto("A hook keeps this entry from being written")
+        submitted = changed
+    await check_table(run, table)
+    if outcome.operation == "new":
+        await insert_entry(run, outcome, submitted)
+    else:
+        await update_entry(run, outcome, submitted)
+
+
+async def check_table(run: HandlerRun, table: str) -> None:
+    """Asks whether the user, and every hook, lets the table be written.
+
+    Raises:
+        Refusal: not.
+    """
+    denial = await run.ctx.policy.modify_table(table)
+    allowed = denial is None
+    for hook in run.ctx.hooks:
+        allowed = await hook.check_modify_access_list(run, table, allowed)
+    if allowed:
+        return
+    if denial is not None:
+        raise Refusal(denial.code, denial.message, denial.data or {}, denied=True)
+    raise Refusal("table_modify", "Table {table} may not be written", {"table": table}, denied=True)

@@ -1,0 +1,192 @@
+"""A new record (SEMANTICS 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from content_store.datahandler.defaults import PERMISSION_COLUMNS, new_record_defaults
+from content_store.datahandler.errors import ErrorCode, Refusal
+from content_store.datahandler.fields import CheckedFields, Target, add_diff_source, check_fields
+from content_store.datahandler.remap import schedule_tasks
+from content_store.datahandler.sorting import Placement, after_record, first_on_page
+from content_store.datahandler.writer import insert_record
+from content_store.records.overlay import VersionState
+
+if TYPE_CHECKING:
+    from content_store.access.policy import Denial
+    from content_store.datahandler.result import EntryOutcome
+    from content_store.datahandler.run import HandlerRun
+    from content_store.records.gateway import Row
+    from content_store.schema.model import TableSchema
+
+
+def deny(denial: Denial | None) -> None:
+    """Turns a missing right into a refusal.
+
+    Raises:
+        Refusal: there is a denial.
+    """
+    if denial is not None:
+        raise Refusal(denial.code, denial.message, denial.data or {}, denied=True)
+
+
+async def insert_entry(run: HandlerRun, outcome: EntryOutcome, submitted: dict[str, Any]) -> None:
+    """Writes a new record and names it in the outcome and the placeholder map.
+
+    Raises:
+        Refusal: no place for it, a missing right, a value that cannot be used.
+    """
+    table = run.ctx.table(outcome.table)
+    submitted = _known_pointers(run, table, submitted)
+    original = await _translated_page(run, table, submitted)
+    place = await resolve_place(run, table, submitted.get("pid"), original)
+    submitted = await _with_language(run, table, place.page, submitted)
+    await _check_rights(run, table, place.page, submitted, original)
+    base = await new_record_defaults(run.ctx, table, place.page, submitted)
+    if original is not None:
+        base.update({name: original[name] for name in PERMISSION_COLUMNS})
+    for column in table.columns.values():
+        # A slug is built for every new record, a required UUID made.
+        if column.type in ("slug", "uuid") and column.name not in submitted and column.name in table.db_columns:
+            submitted[column.name] = ""
+    target = Target(table, outcome.id, 0, place.page, None, base)
+    checked = await check_fields(run, target, submitted)
+    values = {**base, **checked.values}
+    await add_diff_source(run, target, submitted, values)
+    values.update(_system_values(run, table, place))
+    values.update(await _suggested_uid(run, table, submitted))
+    for hook in run.ctx.hooks:
+        await hook.post_process_field_array(run, "new", table.name, outcome.id, values)
+    stored = {name: value for name, value in values.items() if name in table.db_columns}
+    row = await insert_record(run, table, stored)
+    run.placeholders[outcome.id] = (table.name, row["uid"])
+    outcome.status, outcome.uid = "written", row["uid"]
+    _name_ignored(outcome, checked)
+    await schedule_tasks(run, "new", table.name, outcome.id, row["uid"], checked.tasks, stored)
+
+
+def _name_ignored(outcome: EntryOutcome, checked: CheckedFields) -> None:
+    if checked.ignored:
+        outcome.message = "Ignored, no such field: " + ", ".join(checked.ignored)[:500]
+
+
+def _known_pointers(run: HandlerRun, table: TableSchema, submitted: dict[str, Any]) -> dict[str, Any]:
+    # A pointer to a record this run has written already needs not wait for the end.
+    result = dict(submitted)
+    for name in (table.parent_field, table.source_field):
+        value = result.get(name or "")
+        if name and isinstance(value, str) and "NEW" in value:
+            uid = run.uid_of(table.name, value)
+            if uid is not None:
+                result[name] = uid
+    return result
+
+
+async def _translated_page(run: HandlerRun, table: TableSchema, submitted: Mapping[str, Any]) -> Row | None:
+    if table.name != "pages" or not table.parent_field or not table.language_field:
+        return None
+    language, parent = submitted.get(table.language_field), submitted.get(table.parent_field)
+    if not str(language or "").isdigit() or not str(parent or "").isdigit() or not int(parent or 0):
+        return None
+    if int(language or 0) <= 0:
+        return None
+    page = await run.ctx.reader.record("pages", int(parent or 0))
+    if page is None:
+        raise Refusal(ErrorCode.PAGE_NOT_FOUND, "There is no page {page} to translate", {"page": parent})
+    return page
+
+
+async def resolve_place(run: HandlerRun, table: TableSchema, pid: Any, original: Row | None = None) -> Placement:
+    """Page and sort number a ``pid`` asks for: a page, or with a minus sign the record to follow.
+
+    Raises:
+        Refusal: no such page or anchor, a placeholder nobody wrote, or something else than a number.
+    """
+    if original is not None:
+        sorting = original[table.sort_field] if table.sort_field else None
+        return Placement(original["pid"], sorting)
+    number = _place_number(run, table, pid)
+    if number < 0:
+        return await after_record(run.ctx, table, -number)
+    page = await default_page(run, number)
+    return Placement(page, await first_on_page(run.ctx, table, page))
+
+
+def _place_number(run: HandlerRun, table: TableSchema, pid: Any) -> int:
+    if isinstance(pid, bool) or not isinstance(pid, int | str):
+        raise Refusal(ErrorCode.MISSING_PAGE, "A new record of {table} needs a page (pid)", {"table": table.name})
+    text = str(pid).strip()
+    negative = text.startswith("-")
+    rest = text[1:] if negative else text
+    if "NEW" in rest:
+        uid = run.uid_of(table.name if negative else "pages", rest)
+        if uid is None:
+            raise Refusal(ErrorCode.UNKNOWN_PLACEHOLDER, "Nothing was written for {name}", {"name": rest})
+        return -uid if negative else uid
+    if not rest.isascii() or not rest.isdigit() or len(rest) > 18:
+        raise Refusal(ErrorCode.MISSING_PAGE, "A new record of {table} needs a page (pid)", {"table": table.name})
+    return -int(rest) if negative else int(rest)
+
+
+async def default_page(run: HandlerRun, page: int) -> int:
+    """The default-language page of a page or page translation; 0 is the root.
+
+    Raises:
+        Refusal: there is no such page.
+    """
+    if page == 0:
+        return 0
+    row = await run.ctx.reader.record("pages", page)
+    if row is None:
+        raise Refusal(ErrorCode.PAGE_NOT_FOUND, "There is no page {page}", {"page": page})
+    schema = run.ctx.table("pages")
+    if schema.localizable and row[schema.language_field or ""] > 0 and row[schema.parent_field or ""]:
+        return int(row[schema.parent_field or ""])
+    return page
+
+
+async def _with_language(run: HandlerRun, table: TableSchema, page: int, submitted: dict[str, Any]) -> dict[str, Any]:
+    name, policy = table.language_field, run.ctx.policy
+    if not name or name in submitted or policy.may_use_language(0):
+        return submitted
+    site = await run.ctx.site_of(page)
+    usable = [language for language in (site.languages if site else ()) if policy.may_use_language(language)]
+    return {**submitted, name: usable[0]} if usable else submitted
+
+
+async def _check_rights(
+    run: HandlerRun, table: TableSchema, page: int, submitted: Mapping[str, Any], original: Row | None
+) -> None:
+    policy, with_pages = run.ctx.policy, "pages" in run.root.datamap
+    if original is not None:
+        deny(await policy.update("pages", original))
+    else:
+        deny(await policy.insert(table.name, page, submitted, with_pages=with_pages))
+    deny(await policy.edit_record(table.name, submitted, new=True))
+    if run.ctx.workspace and not table.versionable and not table.ctrl.get("versioningWS_alwaysAllowLiveEdit"):
+        data = {"table": table.name}
+        raise Refusal("workspace_table", "Records of {table} cannot be made in a workspace", data, denied=True)
+
+
+def _system_values(run: HandlerRun, table: TableSchema, place: Placement) -> dict[str, Any]:
+    values: dict[str, Any] = {"pid": place.page}
+    if table.sort_field and place.sorting is not None:
+        values[table.sort_field] = place.sorting
+    for name in (table.crdate_field, table.tstamp_field):
+        if name and name in table.db_columns:
+            values[name] = run.ctx.now
+    if run.ctx.workspace and table.versionable:
+        values.update({"t3ver_wsid": run.ctx.workspace, "t3ver_state": int(VersionState.NEW), "t3ver_oid": 0})
+    return values
+
+
+async def _suggested_uid(run: HandlerRun, table: TableSchema, submitted: Mapping[str, Any]) -> dict[str, int]:
+    uid = submitted.get("uid")
+    if not isinstance(uid, int | str) or not str(uid).isdigit() or int(uid) <= 0:
+        return {}
+    if not run.ctx.policy.user.admin or (table.name, int(uid)) not in run.root.suggested_uids:
+        return {}
+    if await run.ctx.reader.stored(table.name, int(uid)) is not None:
+        raise Refusal(ErrorCode.UID_TAKEN, "{table}:{uid} exists already", {"table": table.name, "uid": uid})
+    return {"uid": int(uid)}

@@ -1,0 +1,109 @@
+"""One entry or command: carried out or undone alone, always with an outcome (SEMANTICS 2, CALLS 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+from content_store.datahandler.errors import (
+    ErrorCode,
+    Refusal,
+    RunTooDeep,
+    StatementRefused,
+    ValueNotStorable,
+)
+from content_store.datahandler.hooks import HookVeto
+from content_store.datahandler.log import LogAction, LogLevel
+from content_store.datahandler.result import EntryOutcome
+from content_store.datahandler.savepoints import restore_run, snapshot_run
+
+if TYPE_CHECKING:
+    from content_store.datahandler.run import HandlerRun
+
+_SAVEPOINT: Final = "datahandler_entry"
+
+
+async def guarded(
+    run: HandlerRun,
+    outcome: EntryOutcome,
+    action: LogAction,
+    work: Callable[[], Awaitable[None]],
+    *,
+    savepoint: bool,
+) -> bool:
+    """Carries out one entry; what it refuses is logged and written into the outcome.
+
+    Args:
+        run: the instance at work.
+        outcome: of the entry; the work sets status and uid.
+        action: for the log.
+        work: the entry.
+        savepoint: undo the entry alone; without one a refusal of the database leaves through the caller.
+
+    Returns:
+        Whether it was carried out.
+
+    Raises:
+        StatementRefused, RunTooDeep: there is no savepoint to undo it alone.
+        CallMustEnd, TransactionLost: always.
+    """
+    snapshot = snapshot_run(run) if savepoint else None
+    if savepoint:
+        await run.ctx.gateway.savepoint("SAVEPOINT", _SAVEPOINT)
+    try:
+        await work()
+    except (Refusal, ValueNotStorable, StatementRefused, RunTooDeep) as error:
+        if isinstance(error, RunTooDeep) and not run.outermost:
+            # Nobody inside can make good what went round in circles: the entry that began it is undone.
+            raise
+        if snapshot is not None:
+            await run.ctx.gateway.savepoint("ROLLBACK TO SAVEPOINT", _SAVEPOINT)
+            restore_run(run, snapshot)
+            if isinstance(error, Refusal):
+                # What a nested instance had logged went with the rest.
+                error.logged = False
+        _report(run, outcome, action, error)
+        if snapshot is None and isinstance(error, StatementRefused | RunTooDeep):
+            raise
+        return False
+    finally:
+        if savepoint and run.ctx.gateway.connection.is_in_transaction():
+            await _release(run)
+    return outcome.status in ("written", "unchanged")
+
+
+async def _release(run: HandlerRun) -> None:
+    # In a failed transaction there is nothing to release; what failed is on its way out already.
+    try:
+        await run.ctx.gateway.savepoint("RELEASE SAVEPOINT", _SAVEPOINT)
+    except StatementRefused as error:
+        if error.sqlstate != "25P02":
+            raise
+
+
+def _report(
+    run: HandlerRun,
+    outcome: EntryOutcome,
+    action: LogAction,
+    error: Refusal | ValueNotStorable | StatementRefused | RunTooDeep,
+) -> None:
+    level = LogLevel.USER_ERROR
+    outcome.uid = None
+    if isinstance(error, HookVeto):
+        outcome.status = "vetoed"
+    elif isinstance(error, Refusal) and error.denied:
+        outcome.status = "refused"
+    else:
+        outcome.status = "error"
+    if isinstance(error, StatementRefused):
+        # What the database says may name values of rows the user cannot read.
+        level, outcome.code = LogLevel.SYSTEM_ERROR, ErrorCode.DATABASE_REFUSED
+        outcome.message = f"The database refused the entry ({error.sqlstate})"
+    else:
+        outcome.code, outcome.message = str(error.code), str(error)
+    if isinstance(error, Refusal) and error.logged:
+        return
+    uid = int(outcome.id) if outcome.id.isdigit() else 0
+    data = dict(error.data) if isinstance(error, Refusal) else {}
+    details = error.message if isinstance(error, Refusal) else str(outcome.message)
+    run.log_error(action, outcome.table, uid, details, data, code=outcome.code, level=level)

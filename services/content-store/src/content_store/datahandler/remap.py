@@ -1,0 +1,166 @@
+"""Relations that are written after their row: at once for updates, at the end for new rows and placeholders."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from content_store.datahandler.guard import guarded
+from content_store.datahandler.log import LogAction, LogLevel
+from content_store.datahandler.relations.csv import Reference, parse_reference
+from content_store.datahandler.relations.foreign_field import attach
+from content_store.datahandler.relations.spec import RelationSpec, relation_of
+from content_store.datahandler.result import EntryOutcome
+from content_store.datahandler.run import RemapTask, WaitingOperation
+from content_store.datahandler.values.field import FieldContext
+from content_store.datahandler.values.relation import stored_value
+from content_store.datahandler.writer import update_record
+from content_store.schema.flex import format_value, parse_structure, parse_value
+
+if TYPE_CHECKING:
+    from content_store.datahandler.run import HandlerRun
+    from content_store.schema.model import Column
+
+
+async def schedule_tasks(
+    run: HandlerRun,
+    status: Literal["new", "update"],
+    table: str,
+    record_id: str,
+    uid: int,
+    tasks: list[RemapTask],
+    fields: dict[str, Any],
+) -> None:
+    """Writes the relations of an update at once; those of a new row and those with placeholders wait.
+
+    The hook after the database operations waits with them.
+    """
+    waiting = [task for task in tasks if status == "new" or task.write_value]
+    for task in tasks:
+        if task not in waiting:
+            await _write_relation(run, task, uid)
+    operation = WaitingOperation(status, table, record_id, uid, fields)
+    if waiting:
+        run.tasks += waiting
+        run.waiting.append(operation)
+    else:
+        await _after_operations(run, operation)
+
+
+async def _after_operations(run: HandlerRun, operation: WaitingOperation) -> None:
+    for hook in run.ctx.hooks:
+        await hook.after_database_operations(
+            run, operation.status, operation.table, operation.record_id, operation.uid, operation.fields
+        )
+
+
+async def finish_waiting(run: HandlerRun, savepoints: bool) -> None:
+    """Replaces placeholders and writes the relations that waited, then calls the hooks that waited with them."""
+    tasks, run.tasks = run.tasks, []
+    waiting, run.waiting = run.waiting, []
+    for task in tasks:
+        uid = run.uid_of(task.table, task.record_id)
+        if uid is None:
+            continue
+        if task.kind == "relation" and not task.tokens and not task.write_value:
+            continue
+        outcome = EntryOutcome(task.table, task.record_id, task.status, "written", uid)
+        work = functools.partial(_write_relation, run, task, uid)
+        # Without placeholders there is nothing here the database could refuse but what it took for other rows.
+        done = await guarded(run, outcome, LogAction.UPDATE, work, savepoint=savepoints and task.write_value)
+        if not done:
+            _mark(run, outcome)
+    for operation in waiting:
+        await _after_operations(run, operation)
+
+
+def _mark(run: HandlerRun, failed: EntryOutcome) -> None:
+    for outcome in run.ctx.outcomes if run.outermost else run.results:
+        if (outcome.table, outcome.id) == (failed.table, failed.id):
+            outcome.status, outcome.code, outcome.message = failed.status, failed.code, failed.message
+
+
+async def _write_relation(run: HandlerRun, task: RemapTask, uid: int) -> None:
+    table = run.ctx.table(task.table)
+    tokens = [text for token in task.tokens if (text := _resolved(run, task, token)) is not None]
+    if task.kind == "value":
+        await _write_value(run, task, uid, int(tokens[0]) if tokens else 0)
+        return
+    column = _column(run, task, uid)
+    spec = relation_of(column) if column is not None else None
+    if column is None or spec is None:
+        return
+    row = await run.ctx.reader.stored(task.table, uid)
+    if row is None:
+        return
+    field = FieldContext(run, table, column, task.record_id, uid, task.status, row["pid"], row)
+    value = await stored_value(field, tokens, spec)
+    await write_targets(run, spec, task.table, uid, tokens)
+    if task.write_value or spec.storage == "foreign_field":
+        await _write_value(run, task, uid, value)
+
+
+def _column(run: HandlerRun, task: RemapTask, uid: int) -> Column | None:
+    outer = run.ctx.table(task.table).columns.get(task.field)
+    if outer is None or task.inside is None:
+        return outer
+    structure = parse_structure(str(outer.config.get("ds") or ""))
+    return structure.sheets.get(task.inside[0], {}).get(task.inside[1])
+
+
+def _resolved(run: HandlerRun, task: RemapTask, token: str) -> str | None:
+    if "NEW" not in token:
+        return token
+    known = run.placeholders.get(token)
+    if known is not None:
+        return str(known[1])
+    head, underscore, placeholder = token.rpartition("_")
+    known = run.placeholders.get(placeholder)
+    if underscore and known is not None and known[0] == head:
+        return f"{head}_{known[1]}"
+    message = "{table}.{field}: nothing was written for {name}, the reference is dropped"
+    data = {"table": task.table, "field": task.field, "name": token}
+    run.log_error(LogAction.UPDATE, task.table, 0, message, data, level=LogLevel.WARNING)
+    return None
+
+
+async def write_targets(run: HandlerRun, spec: RelationSpec, table: str, uid: int, tokens: list[str]) -> None:
+    """Writes a relation that is kept outside of the record: children's pointers or rows of a relation table."""
+    ctx = run.ctx
+    references = [r for token in tokens if (r := parse_reference(token, spec)) is not None and r.uid]
+    if spec.storage == "foreign_field":
+        await attach(ctx, spec, table, uid, [r.uid for r in references])
+        ctx.references.register(table, uid)
+    elif spec.storage == "mm":
+        before, after = await ctx.mm.write(spec, table, uid, references)
+        register_mm(run, spec, table, uid, [*before, *after])
+
+
+def register_mm(run: HandlerRun, spec: RelationSpec, table: str, uid: int, targets: list[Reference]) -> None:
+    """Index rows belong to the local side: to the record itself, or to the targets of a foreign side."""
+    if not spec.opposite:
+        run.ctx.references.register(table, uid)
+        return
+    for target in targets:
+        if target.table in run.ctx.schema:
+            run.ctx.references.register(target.table, target.uid)
+
+
+async def _write_value(run: HandlerRun, task: RemapTask, uid: int, value: Any) -> None:
+    table = run.ctx.table(task.table)
+    row = await run.ctx.reader.stored(task.table, uid)
+    if row is None:
+        return
+    if task.inside is not None:
+        value = _inside(row, task, value)
+    if str(row.get(task.field)) == str(value):
+        return
+    await update_record(run, table, row, {task.field: value})
+
+
+def _inside(row: Mapping[str, Any], task: RemapTask, value: Any) -> str:
+    sheet, name = task.inside or ("", "")
+    form = parse_value(row.get(task.field))
+    form["data"].setdefault(sheet, {}).setdefault("lDEF", {}).setdefault(name, {})["vDEF"] = str(value)
+    return format_value(form)

@@ -1,0 +1,63 @@
+"""What came of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+EntryStatus = Literal["written", "unchanged", "refused", "error", "vetoed"]
+Mapping2 = dict[str, dict[int, int]]
+
+
+@dataclass
+class EntryOutcome:
+    """What happened to one entry of the datamap or one command.
+
+    Attributes:
+        table: as submitted.
+        id: uid or placeholder, as submitted.
+        operation: ``new``, ``update``, or the name of the command.
+        status: ``written``; ``unchanged`` where nothing was left to write; ``refused`` for a missing right;
+            ``error``; ``vetoed`` by a hook.
+        uid: of the record written, the copy or the translation.
+        code: stable code of a refusal or error.
+        message: for people, English.
+    """
+
+    table: str
+    id: str
+    operation: str
+    status: EntryStatus
+    uid: int | None = None
+    code: str | None = None
+    message: str | None = None
+
+
+@dataclass
+class ProcessResult:
+    """Results of :meth:`DataHandler.process`, named as callers of a DataHandler know them.
+
+    Attributes:
+        substNEWwithIDs: placeholder -> uid.
+        substNEWwithIDs_table: placeholder -> table.
+        copyMappingArray: table -> source -> copy, of the last command.
+        copyMappingArray_merged: the same of all commands.
+        autoVersionIdMap: table -> live uid -> uid of the version made for it.
+        errorLog: texts of all errors, warnings included.
+        outcomes: one per entry and command, in order.
+        correlation_id: scope shared by the history entries of the run.
+    """
+
+    substNEWwithIDs: dict[str, int] = field(default_factory=dict)
+    substNEWwithIDs_table: dict[str, str] = field(default_factory=dict)
+    copyMappingArray: Mapping2 = field(default_factory=dict)
+    copyMappingArray_merged: Mapping2 = field(default_factory=dict)
+    autoVersionIdMap: Mapping2 = field(default_factory=dict)
+    errorLog: list[str] = field(default_factory=list)
+    outcomes: list[EntryOutcome] = field(default_factory=list)
+    correlation_id: str = ""
+
+    @property
+    def failed(self) -> list[EntryOutcome]:
+        """Entries and commands that were not carried out."""
+        return [o for o in self.outcomes if o.status in ("refused", "error", "vetoed")]

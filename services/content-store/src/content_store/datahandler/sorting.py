@@ -1,0 +1,109 @@
+"""Sort numbers and places (SEMANTICS 6). Interval 256; all languages of a page share one sequence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from content_store.datahandler.errors import ErrorCode, Refusal
+from content_store.records.gateway import Row
+from content_store.records.overlay import VersionState
+
+if TYPE_CHECKING:
+    from content_store.datahandler.run import RunContext
+    from content_store.schema.model import TableSchema
+
+INTERVAL: Final = 256
+_SHIFT: Final = 2 * INTERVAL
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a record goes: page and, in sorted tables, number."""
+
+    page: int
+    sorting: int | None
+
+
+def _visible(table: TableSchema) -> str:
+    # Live rows, rows new in any workspace and move rows share the sequence.
+    return f"(t3ver_oid = 0 OR t3ver_state = {int(VersionState.MOVED)})" if table.versionable else ""
+
+
+def _not_deleted(table: TableSchema) -> dict[str, Any]:
+    return {table.delete_field: 0} if table.delete_field else {}
+
+
+async def first_on_page(ctx: RunContext, table: TableSchema, page: int, uid: int = 0) -> int | None:
+    """Number of a record that becomes the first on the page; ``uid`` is the record itself when it exists."""
+    sort = table.sort_field
+    if not sort:
+        return None
+    rows = await ctx.gateway.select(
+        table.name, {"pid": page, **_not_deleted(table)}, order_by=(sort, "uid"), limit=1, extra=_visible(table)
+    )
+    if not rows:
+        return INTERVAL
+    first = int(rows[0][sort])
+    if uid and rows[0]["uid"] == uid:
+        return first
+    if first < 1:
+        await _shift(ctx, table, page, None)
+        return INTERVAL
+    return first // 2
+
+
+async def after_record(ctx: RunContext, table: TableSchema, anchor_uid: int, uid: int = 0) -> Placement:
+    """Place of a record that comes behind another of its table.
+
+    Raises:
+        Refusal: there is no such anchor.
+    """
+    anchor = await find_anchor(ctx, table, anchor_uid)
+    sort = table.sort_field
+    if not sort:
+        return Placement(anchor["pid"], None)
+    number = int(anchor[sort])
+    if anchor["uid"] == uid:
+        return Placement(anchor["pid"], number)
+    name = '"' + sort.replace('"', '""') + '"'
+    extra = " AND ".join(part for part in (_visible(table), f"{name} >= {number}") if part)
+    rows = await ctx.gateway.select(
+        table.name, {"pid": anchor["pid"], **_not_deleted(table)}, order_by=(sort, "-uid"), limit=2, extra=extra
+    )
+    if len(rows) < 2:
+        return Placement(anchor["pid"], number + INTERVAL)
+    between = number + (int(rows[1][sort]) - number) // 2
+    if not number < between < int(rows[1][sort]):
+        await _shift(ctx, table, anchor["pid"], number)
+        between = number + INTERVAL
+    return Placement(anchor["pid"], between)
+
+
+async def find_anchor(ctx: RunContext, table: TableSchema, anchor_uid: int) -> Row:
+    """The row a record is placed behind: the live record of a version, or its move row in the workspace.
+
+    Raises:
+        Refusal: there is no such anchor.
+    """
+    anchor = await ctx.reader.stored(table.name, anchor_uid)
+    if anchor is not None and table.versionable and anchor["t3ver_oid"] and anchor["t3ver_state"] != VersionState.MOVED:
+        anchor = await ctx.reader.stored(table.name, anchor["t3ver_oid"])
+    if anchor is None or ctx.reader.is_deleted(table.name, anchor):
+        data = {"table": table.name, "uid": anchor_uid}
+        raise Refusal(ErrorCode.ANCHOR_NOT_FOUND, "There is no record {table}:{uid} to place it after", data)
+    if ctx.workspace and table.versionable:
+        versions = (await ctx.reader.lookup_stored(table.name, "t3ver_oid", [anchor["uid"]])).get(anchor["uid"], [])
+        moved = [
+            v for v in versions if v["t3ver_wsid"] == ctx.workspace and v["t3ver_state"] == int(VersionState.MOVED)
+        ]
+        return moved[0] if moved else anchor
+    return anchor
+
+
+async def _shift(ctx: RunContext, table: TableSchema, page: int, above: int | None) -> None:
+    numbers = await ctx.gateway.shift_sorting(
+        table.name, page, above, _SHIFT, delete_field=table.delete_field, live_only=table.has_version_columns
+    )
+    for uid, number in numbers.items():
+        ctx.reader.note_update(table.name, uid, {table.sort_field or "": number})

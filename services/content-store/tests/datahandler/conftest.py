@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import asyncpg
+import pytest
+from content_store.datahandler.testing.adapter import Connection
+from content_store.datahandler.testing.site import make_site, site_data
+from content_store.schema.model import Schema
+from remit_harness.databases import Databases
+from remit_harness.run import TestRun
+
+
+@pytest.fixture(scope="session")
+def site_database(postgres: str, test_run: TestRun) -> Iterator[str]:
+    """A database of this process with the tables and two pages of the test site."""
+    databases = Databases(postgres, test_run)
+
+    async def build() -> str:
+        url = await databases.create("dh_site")
+        connection = await asyncpg.connect(url)
+        await make_site(connection)
+        await connection.close()
+        return url
+
+    yield asyncio.run(build())
+    asyncio.run(databases.drop())
+
+
+@pytest.fixture(scope="session")
+def schema() -> Schema:
+    return Schema.from_data(site_data())
+
+
+@pytest.fixture
+async def connection(site_database: str) -> AsyncIterator[Connection]:
+    """A connection in a transaction that is rolled back at the end of the test."""
+    found = await asyncpg.connect(site_database)
+    transaction = found.transaction()
+    await transaction.start()
+    try:
+        yield found
+    finally:
+        if found.is_in_transaction():
+            await transaction.rollback()
+        await found.close()
