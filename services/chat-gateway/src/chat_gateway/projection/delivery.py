@@ -1,0 +1,191 @@
+"""Brings steps into the projection, from the event stream or from the runtime's events API, each exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from remit_contracts.events import RunStepEvent
+from remit_contracts.runs import RunView
+from remit_contracts.steps import Step
+from service_kit.client import RemoteProblem
+from service_kit.clock import utc_now
+from service_kit.database import Database, WriteSession
+from service_kit.inbox import Inbox
+from service_kit.logging import get_logger
+from sqlalchemy import select
+from sqlalchemy.exc import DBAPIError
+
+from chat_gateway.clients.ports import RuntimePort
+from chat_gateway.conversations.models import ConversationRow, MessageRow, RunStartRow
+from chat_gateway.projection.apply import MissingStepsError, Projector, closes_segment
+from chat_gateway.projection.transient import is_transient
+from chat_gateway.segments import repository
+from chat_gateway.segments.models import RunRow
+from chat_gateway.stream.wakeup import Wakeup
+
+logger = get_logger(__name__)
+CONSUMER = "run-steps"
+
+
+class Delivery:
+    """Applies steps to conversations.
+
+    Args:
+        database: of the gateway.
+        runtime: where missing steps, cards and final texts come from.
+        projector: the rules.
+        wakeup: tells open streams after the commit.
+    """
+
+    def __init__(self, database: Database, runtime: RuntimePort, projector: Projector, wakeup: Wakeup) -> None:
+        self._database = database
+        self._runtime = runtime
+        self._projector = projector
+        self._wakeup = wakeup
+        self._inbox = Inbox(CONSUMER)
+
+    async def event(self, event_id: UUID, event: RunStepEvent) -> None:
+        """Take one event of the stream. Events of runs that belong to no conversation here are left alone.
+
+        Raises:
+            MissingStepsError: steps before it cannot be had yet; the event has to come again.
+        """
+        if event.conversation_id is None:
+            return
+        last = await self._last_sequence(event)
+        if last is None or event.step.sequence <= last:
+            return
+        steps: Sequence[Step] = (event.step,)
+        if event.step.sequence > last + 1:
+            found = await self._fetch(event.user_uid, event.run_id, last)
+            if found is None:
+                await self.unreadable(event.conversation_id, event.run_id)
+                return
+            if not found:
+                raise MissingStepsError
+            steps = found
+        await self.steps(event.conversation_id, event.run_id, event.user_uid, steps, event_id=event_id)
+
+    async def steps(
+        self, conversation_id: UUID, run_id: UUID, user_uid: int, steps: Sequence[Step], *, event_id: UUID | None = None
+    ) -> int:
+        """Apply steps of one run in one transaction; those that are there already are dropped.
+
+        Returns:
+            Number of steps applied.
+        """
+        view = await self._view(user_uid, run_id) if any(closes_segment(step) for step in steps) else None
+        try:
+            return await self._write(conversation_id, run_id, user_uid, steps, view, event_id, tolerant=False)
+        except DBAPIError as error:
+            if is_transient(error):
+                raise
+            logger.warning("steps are applied one by one", run_id=str(run_id), exc_info=error)
+            return await self._write(conversation_id, run_id, user_uid, steps, view, event_id, tolerant=True)
+
+    async def unreadable(self, conversation_id: UUID, run_id: UUID) -> None:
+        """The runtime does not show this run to its owner any more."""
+        async with self._database.unit_of_work() as session:
+            conversation = await lock_conversation(session, conversation_id)
+            run = await session.get(RunRow, run_id)
+            if conversation is None or run is None or not run.readable:
+                return
+            await self._projector.give_up(session, conversation, run, utc_now())
+            self._wakeup.after_commit(session, conversation.id)
+
+    async def _write(
+        self,
+        conversation_id: UUID,
+        run_id: UUID,
+        user_uid: int,
+        steps: Sequence[Step],
+        view: RunView | None,
+        event_id: UUID | None,
+        *,
+        tolerant: bool,
+    ) -> int:
+        async with self._database.unit_of_work() as session:
+            conversation = await lock_conversation(session, conversation_id)
+            if conversation is None or conversation.owner_uid != user_uid:
+                return 0
+            if event_id is not None and await self._inbox.seen(session, event_id):
+                return 0
+            run = await self._run(session, conversation, run_id)
+            if run is None:
+                return 0
+            run.readable = True
+            applied = await self._projector.apply(session, conversation, run, steps, view, tolerant=tolerant)
+            if applied:
+                self._wakeup.after_commit(session, conversation.id)
+            return applied
+
+    async def _run(self, session: WriteSession, conversation: ConversationRow, run_id: UUID) -> RunRow | None:
+        """The run; one whose first event is here before the answer to its start is adopted."""
+        run = await session.get(RunRow, run_id)
+        if run is not None:
+            return run if run.conversation_id == conversation.id else None
+        return await adopt_run(session, conversation, run_id)
+
+    async def _last_sequence(self, event: RunStepEvent) -> int | None:
+        """How far the run is projected; none where its conversation is not here or belongs to somebody else."""
+        async with self._database.read() as session:
+            owner = await session.scalar(
+                select(ConversationRow.owner_uid).where(ConversationRow.id == event.conversation_id)
+            )
+            if owner is None or owner != event.user_uid:
+                return None
+            run = (
+                await session.execute(
+                    select(RunRow.last_sequence, RunRow.conversation_id).where(RunRow.id == event.run_id)
+                )
+            ).one_or_none()
+        if run is None:
+            return 0
+        return run.last_sequence if run.conversation_id == event.conversation_id else None
+
+    async def _fetch(self, user_uid: int, run_id: UUID, after: int) -> Sequence[Step] | None:
+        """Steps after a sequence; none where the runtime does not show the run to its owner."""
+        answer = await self._runtime.events(user_uid, [run_id], {run_id: after})
+        return next((page.steps for page in answer.pages if page.run_id == run_id), None)
+
+    async def _view(self, user_uid: int, run_id: UUID) -> RunView | None:
+        try:
+            return await self._runtime.view(user_uid, run_id)
+        except RemoteProblem as problem:
+            if problem.status == 404:
+                return None
+            raise
+
+
+async def lock_conversation(session: WriteSession, conversation_id: UUID) -> ConversationRow | None:
+    """The conversation's row, locked to the end of the transaction; every writer takes this lock first."""
+    return (
+        await session.scalars(select(ConversationRow).where(ConversationRow.id == conversation_id).with_for_update())
+    ).one_or_none()
+
+
+async def adopt_run(session: WriteSession, conversation: ConversationRow, run_id: UUID) -> RunRow | None:
+    """Bind a run to the start it answers, a waiting one before one that was given up; none where there is neither."""
+    start = (
+        await session.scalars(
+            select(RunStartRow)
+            .where(RunStartRow.conversation_id == conversation.id, RunStartRow.state.in_(("pending", "failed")))
+            .order_by(RunStartRow.state.desc(), RunStartRow.created_at)
+            .limit(1)
+        )
+    ).one_or_none()
+    if start is None:
+        return None
+    given_up = start.state == "failed"
+    start.state = "started"
+    start.body = None
+    run = await repository.add_run(session, conversation, run_id, start.message_id, "queued")
+    # A start that was given up and had happened all the same: its turn is over, but what it writes must be listed.
+    run.abandoned = given_up
+    if not given_up:
+        conversation.current_run = run_id
+    message = await session.get(MessageRow, start.message_id)
+    if message is not None:
+        message.run_id = run_id
+    return run
