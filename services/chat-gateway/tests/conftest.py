@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from chat_gateway.services import PACKAGE
-from chat_gateway.testing.stack import Stack, running_stack
+from gateway_support.stack import Stack, running_stack
 from remit_harness.databases import Databases
 from service_kit.database import create_engine
 from service_kit.migrations import Migrations

@@ -11,7 +11,7 @@ from chat_gateway.approvals.rehearsed import rehearsal_lines
 from chat_gateway.approvals.schemas import ApprovalCard
 from chat_gateway.approvals.service import decisions_per_call
 from chat_gateway.services import PACKAGE
-from chat_gateway.testing.store import visible
+from gateway_support.store import visible
 from remit_contracts.calls import CallOutcome, RehearsedCall, ShownChange
 from remit_contracts.changes import ChangeAction, ObservedChangeSet, RecordChange, RefusedWrite
 from remit_contracts.runs import Decision, DecisionRequest, PendingCallView, PendingTurn, RefusedByRule

@@ -8,7 +8,7 @@ from chat_gateway.access.visibility import Visible
 from chat_gateway.changes.merge import MergedRow, StoredFacts
 from chat_gateway.changes.observations import Observed
 from chat_gateway.changes.presenter import ConversationFacts, present
-from chat_gateway.testing.store import visible
+from gateway_support.store import visible
 from remit_contracts.changes import ChangeAction, RefusedWrite
 from remit_contracts.conversations import ChangeList
 from remit_contracts.visibility import VisibleRecord

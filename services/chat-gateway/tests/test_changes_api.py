@@ -8,8 +8,8 @@ import pytest
 from chat_gateway.changes.repository import list_source
 from chat_gateway.projection.delivery import lock_conversation
 from chat_gateway.segments.repository import append_entry
-from chat_gateway.testing.stack import EDITOR, Stack
-from chat_gateway.testing.store import visible
+from gateway_support.stack import EDITOR, Stack
+from gateway_support.store import visible
 from remit_contracts.conversations import RunRecordEntry
 from service_kit.database import Database
 from service_kit.ids import uuid7

@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 from chat_gateway.consumer import run_steps_topics
 from chat_gateway.deadletters.service import list_dead_letters, replay_dead_letters
-from chat_gateway.testing.runtime import BrokenError, FakeRun
-from chat_gateway.testing.stack import STRANGER, Stack
-from chat_gateway.testing.steps import Steps, message_of
-from chat_gateway.testing.store import visible
+from gateway_support.runtime import BrokenError, FakeRun
+from gateway_support.stack import STRANGER, Stack
+from gateway_support.steps import Steps, message_of
+from gateway_support.store import visible
 from remit_contracts.events import RUN_STEPS_TOPIC
 from remit_contracts.runs import RunStatus
 from service_kit.bus import Message

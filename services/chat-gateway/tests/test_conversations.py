@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from chat_gateway.testing.runtime import BrokenError, NotWaitingError
-from chat_gateway.testing.stack import EDITOR, STRANGER, Stack
-from chat_gateway.testing.store import PASSWORD, visible
+from gateway_support.runtime import BrokenError, NotWaitingError
+from gateway_support.stack import EDITOR, STRANGER, Stack
+from gateway_support.store import PASSWORD, visible
 from service_kit.auth import SigningKey, UserTokenIssuer
 from service_kit.ids import uuid7
 from sqlalchemy import text

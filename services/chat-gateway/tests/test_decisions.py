@@ -3,8 +3,8 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
-from chat_gateway.testing.runtime import BrokenError, FakeRun
-from chat_gateway.testing.stack import Stack
+from gateway_support.runtime import BrokenError, FakeRun
+from gateway_support.stack import Stack
 from remit_contracts.runs import PendingCallView, PendingQuestion, PendingTurn, RefusedByRule, RunStatus
 
 

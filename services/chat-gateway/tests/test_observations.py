@@ -6,7 +6,7 @@ import pytest
 from chat_gateway.changes.merge import merge_observations
 from chat_gateway.changes.observations import Observed, observe_entries, observe_run
 from chat_gateway.segments.payloads import change_facts
-from chat_gateway.testing.steps import Steps
+from gateway_support.steps import Steps
 from hypothesis import given
 from hypothesis import strategies as st
 from remit_contracts.changes import ChangeAction

@@ -13,10 +13,10 @@ from uuid import UUID
 import pytest
 from chat_gateway.consumer import run_steps_topics
 from chat_gateway.settings import GatewaySettings
-from chat_gateway.testing.runtime import BrokenError
-from chat_gateway.testing.stack import Stack
-from chat_gateway.testing.steps import message_of
-from chat_gateway.testing.store import visible
+from gateway_support.runtime import BrokenError
+from gateway_support.stack import Stack
+from gateway_support.steps import message_of
+from gateway_support.store import visible
 from remit_contracts.runs import RunStatus
 from remit_harness.databases import Databases
 from remit_harness.servers import BrokerServer

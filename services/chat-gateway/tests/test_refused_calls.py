@@ -9,7 +9,7 @@ from chat_gateway.segments.activity import activity_of
 from chat_gateway.segments.opening import GivenDecision, facts_of
 from chat_gateway.segments.refused_calls import Reading, read_refused_calls
 from chat_gateway.segments.run_record import EntryFrame, build_entry
-from chat_gateway.testing.steps import Steps
+from gateway_support.steps import Steps
 
 TOOL = "update_page_metadata"
 

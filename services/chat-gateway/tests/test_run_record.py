@@ -12,7 +12,7 @@ from chat_gateway.segments.opening import facts_of
 from chat_gateway.segments.refused_calls import read_refused_calls
 from chat_gateway.segments.repository import read_entry
 from chat_gateway.segments.run_record import EntryFrame, build_entry, changes_available, run_uuids
-from chat_gateway.testing.steps import Steps
+from gateway_support.steps import Steps
 from hypothesis import given
 from hypothesis import strategies as st
 from remit_contracts.conversations import RunRecordEntry

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from chat_gateway.testing.stack import Stack
-from chat_gateway.testing.store import visible
+from gateway_support.stack import Stack
+from gateway_support.store import visible
 from remit_contracts.calls import CallOutcome, RehearsedCall, ShownChange
 from remit_contracts.changes import ChangeAction, ObservedChangeSet, RecordChange
 from remit_contracts.runs import PendingCallView, PendingTurn

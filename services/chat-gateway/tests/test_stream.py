@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 from chat_gateway.stream.frames import last_event_id
 from chat_gateway.stream.repository import purge_events
-from chat_gateway.testing.stack import EDITOR, Stack
+from gateway_support.stack import EDITOR, Stack
 from service_kit.auth import UserTokenIssuer
 from service_kit.clock import utc_now
 from service_kit.ids import uuid7

@@ -27,7 +27,7 @@ from service_kit.problems import ProblemError
 from service_kit.routing import Router
 from service_kit.settings import ServiceSettings
 
-from chat_gateway.testing.steps import Steps
+from gateway_support.steps import Steps
 
 
 class RunNotFoundError(ProblemError):

@@ -10,6 +10,11 @@ from typing import Any
 from uuid import UUID
 
 import httpx2
+from chat_gateway.app import build_app
+from chat_gateway.clients.transport import http_transport
+from chat_gateway.consumer import Consumer
+from chat_gateway.services import Services, build_services, open_database, open_remotes
+from chat_gateway.settings import GatewaySettings
 from remit_contracts.runs import PendingTurn, RunStatus
 from service_kit.auth import KeySet, SigningKey
 from service_kit.bus.memory import MemoryBroker, MemoryBus
@@ -17,15 +22,10 @@ from service_kit.bus.subscription import with_timing
 from service_kit.database import Database
 from service_kit.settings import ServiceSettings
 
-from chat_gateway.app import build_app
-from chat_gateway.clients.transport import http_transport
-from chat_gateway.consumer import Consumer
-from chat_gateway.services import Services, build_services, open_database, open_remotes
-from chat_gateway.settings import GatewaySettings
-from chat_gateway.testing.runtime import FakeRun, FakeRuntime, runtime_app
-from chat_gateway.testing.server import serving
-from chat_gateway.testing.steps import message_of
-from chat_gateway.testing.store import FakeStore, store_app
+from gateway_support.runtime import FakeRun, FakeRuntime, runtime_app
+from gateway_support.server import serving
+from gateway_support.steps import message_of
+from gateway_support.store import FakeStore, store_app
 
 EDITOR = 7
 STRANGER = 8

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 from uuid import UUID
 
+from chat_gateway.access.schemas import LoginRequest
 from fastapi import FastAPI
 from remit_contracts.visibility import RecordLinks, VisibilityAnswer, VisibilityRequest, VisibleRecord
 from service_kit.app import create_app
@@ -27,9 +28,7 @@ from service_kit.problems import ProblemError
 from service_kit.routing import Router
 from service_kit.settings import ServiceSettings
 
-from chat_gateway.access.schemas import LoginRequest
-
-PASSWORD = "correct horse"  # noqa: S105 - of a store that exists in tests only
+PASSWORD = "correct horse"
 
 
 class LoginFailedError(ProblemError):
