@@ -1,0 +1,1 @@
+"""The demo model: a deterministic planner without any AI."""
