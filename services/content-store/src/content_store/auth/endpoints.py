@@ -13,6 +13,7 @@ from service_kit.auth import (
     TokenExpiredError,
     TokenInvalidError,
     TokenMissingError,
+    require_actor,
     require_service,
     require_user,
 )
@@ -67,9 +68,9 @@ async def jwks(found: ServicesDependency) -> KeySetView:
     return KeySetView(keys=[found.signing_key.public_jwk()])
 
 
-@router.get("/me", responses=problem_responses(*_TOKEN_PROBLEMS))
-async def me(auth: AuthDependency, actor: Annotated[Actor, require_user()]) -> UserView:
-    """The user of the access token."""
+@router.get("/me", responses=problem_responses(*_TOKEN_PROBLEMS, CallerNotAllowedError))
+async def me(auth: AuthDependency, actor: Annotated[Actor, require_actor("records.read")]) -> UserView:
+    """The user of the access token, or the one a service speaks for."""
     user = await auth.user(actor.user_uid)
     if user is None:
         raise TokenInvalidError

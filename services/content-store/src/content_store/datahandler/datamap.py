@@ -23,6 +23,7 @@ async def process_datamap(run: HandlerRun) -> None:
     """Writes all entries of ``run.datamap``. Refused entries are skipped, logged and reported."""
     for hook in run.ctx.hooks:
         await hook.before_start(run)
+    run.submitted = {(table, key): frozenset(row) for table, rows in run.datamap.items() for key, row in rows.items()}
     await synchronize(run)
     tables = sorted(run.datamap, key=lambda name: name != "pages")
     entries = sum(len(rows) for rows in run.datamap.values())

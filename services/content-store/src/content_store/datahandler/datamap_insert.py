@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from content_store.datahandler.defaults import PERMISSION_COLUMNS, new_record_defaults
 from content_store.datahandler.errors import ErrorCode, Refusal
-from content_store.datahandler.fields import CheckedFields, Target, add_diff_source, check_fields
+from content_store.datahandler.fields import Target, add_diff_source, check_fields, name_dropped
 from content_store.datahandler.remap import schedule_tasks
-from content_store.datahandler.sorting import Placement, after_record, first_on_page
+from content_store.datahandler.sorting import Placement, after_record, find_anchor, first_on_page, make_room
 from content_store.datahandler.writer import insert_record
 from content_store.records.overlay import VersionState
 
@@ -19,6 +20,21 @@ if TYPE_CHECKING:
     from content_store.datahandler.run import HandlerRun
     from content_store.records.gateway import Row
     from content_store.schema.model import TableSchema
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where a new record is asked to go, before rights are asked for.
+
+    Attributes:
+        page: it will lie on.
+        anchor: uid of the record to follow, 0 for the top of the page.
+        original: the page it translates; a translation has the place of its page.
+    """
+
+    page: int
+    anchor: int = 0
+    original: Row | None = None
 
 
 def deny(denial: Denial | None) -> None:
@@ -40,35 +56,47 @@ async def insert_entry(run: HandlerRun, outcome: EntryOutcome, submitted: dict[s
     table = run.ctx.table(outcome.table)
     submitted = _known_pointers(run, table, submitted)
     original = await _translated_page(run, table, submitted)
-    place = await resolve_place(run, table, submitted.get("pid"), original)
-    submitted = await _with_language(run, table, place.page, submitted)
-    await _check_rights(run, table, place.page, submitted, original)
-    base = await new_record_defaults(run.ctx, table, place.page, submitted)
+    goal = await resolve_destination(run, table, submitted.get("pid"), original)
+    submitted = await _with_language(run, table, goal.page, submitted)
+    await _check_rights(run, table, goal.page, submitted, original)
+    base = await new_record_defaults(run.ctx, table, goal.page, submitted)
     if original is not None:
         base.update({name: original[name] for name in PERMISSION_COLUMNS})
     for column in table.columns.values():
         # A slug is built for every new record, a required UUID made.
         if column.type in ("slug", "uuid") and column.name not in submitted and column.name in table.db_columns:
             submitted[column.name] = ""
-    target = Target(table, outcome.id, 0, place.page, None, base)
+    target = Target(table, outcome.id, 0, goal.page, None, base)
     checked = await check_fields(run, target, submitted)
     values = {**base, **checked.values}
     await add_diff_source(run, target, submitted, values)
-    values.update(_system_values(run, table, place))
     values.update(await _suggested_uid(run, table, submitted))
-    for hook in run.ctx.hooks:
-        await hook.post_process_field_array(run, "new", table.name, outcome.id, values)
-    stored = {name: value for name, value in values.items() if name in table.db_columns}
+    stored = await _placed(run, table, goal, outcome.id, values)
     row = await insert_record(run, table, stored)
     run.placeholders[outcome.id] = (table.name, row["uid"])
     outcome.status, outcome.uid = "written", row["uid"]
-    _name_ignored(outcome, checked)
+    name_dropped(run, outcome, submitted, checked)
     await schedule_tasks(run, "new", table.name, outcome.id, row["uid"], checked.tasks, stored)
 
 
-def _name_ignored(outcome: EntryOutcome, checked: CheckedFields) -> None:
-    if checked.ignored:
-        outcome.message = "Ignored, no such field: " + ", ".join(checked.ignored)[:500]
+async def _placed(
+    run: HandlerRun, table: TableSchema, goal: Destination, record_id: str, values: dict[str, Any]
+) -> dict[str, Any]:
+    """What is stored, once nobody can object any more; only then the neighbours make room."""
+    place = await _place(run, table, goal)
+    values.update(_system_values(run, table, place))
+    writes = run.ctx.gateway.writes
+    for hook in run.ctx.hooks:
+        await hook.post_process_field_array(run, "new", table.name, record_id, values)
+    if run.ctx.gateway.writes != writes and table.sort_field and values.get(table.sort_field) == place.sorting:
+        # A hook wrote: the number may be taken by now.
+        place = await _place(run, table, goal)
+        values[table.sort_field] = place.sorting
+    stored = {name: value for name, value in values.items() if name in table.db_columns}
+    for name, value in stored.items():
+        run.ctx.gateway.cast(table.name, name, value)
+    await make_room(run.ctx, table, place)
+    return stored
 
 
 def _known_pointers(run: HandlerRun, table: TableSchema, submitted: dict[str, Any]) -> dict[str, Any]:
@@ -97,20 +125,28 @@ async def _translated_page(run: HandlerRun, table: TableSchema, submitted: Mappi
     return page
 
 
-async def resolve_place(run: HandlerRun, table: TableSchema, pid: Any, original: Row | None = None) -> Placement:
-    """Page and sort number a ``pid`` asks for: a page, or with a minus sign the record to follow.
+async def resolve_destination(
+    run: HandlerRun, table: TableSchema, pid: Any, original: Row | None = None
+) -> Destination:
+    """Where a ``pid`` asks to go: on a page, or with a minus sign behind a record. Only reads.
 
     Raises:
         Refusal: no such page or anchor, a placeholder nobody wrote, or something else than a number.
     """
     if original is not None:
-        sorting = original[table.sort_field] if table.sort_field else None
-        return Placement(original["pid"], sorting)
+        return Destination(original["pid"], 0, original)
     number = _place_number(run, table, pid)
     if number < 0:
-        return await after_record(run.ctx, table, -number)
-    page = await default_page(run, number)
-    return Placement(page, await first_on_page(run.ctx, table, page))
+        return Destination((await find_anchor(run.ctx, table, -number))["pid"], -number)
+    return Destination(await default_page(run, number))
+
+
+async def _place(run: HandlerRun, table: TableSchema, goal: Destination) -> Placement:
+    if goal.original is not None:
+        return Placement(goal.page, goal.original[table.sort_field] if table.sort_field else None)
+    if goal.anchor:
+        return await after_record(run.ctx, table, goal.anchor)
+    return await first_on_page(run.ctx, table, goal.page)
 
 
 def _place_number(run: HandlerRun, table: TableSchema, pid: Any) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from content_store.datahandler.datamap_insert import deny
 from content_store.datahandler.errors import ErrorCode, Refusal
-from content_store.datahandler.fields import Target, add_diff_source, check_fields, without_unchanged
+from content_store.datahandler.fields import Target, add_diff_source, check_fields, name_dropped, without_unchanged
 from content_store.datahandler.relations.spec import relation_of
 from content_store.datahandler.remap import schedule_tasks
 from content_store.datahandler.writer import update_record
@@ -43,10 +43,10 @@ async def update_entry(run: HandlerRun, outcome: EntryOutcome, submitted: dict[s
         relations = await _mm_history(run, table, uid, checked.tasks)
         await update_record(run, table, row, changes, relations=relations)
         outcome.status = "written"
-    if checked.ignored:
-        outcome.message = "Ignored, no such field: " + ", ".join(checked.ignored)[:500]
     outcome.uid = uid
-    await schedule_tasks(run, "update", table.name, outcome.id, uid, checked.tasks, changes)
+    if await schedule_tasks(run, "update", table.name, outcome.id, uid, checked.tasks, changes):
+        outcome.status = "written"
+    name_dropped(run, outcome, submitted, checked)
 
 
 async def _check_rights(run: HandlerRun, table: TableSchema, row: Row, submitted: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ __all__ = [
     "RunTooDeep",
     "StatementRefused",
     "TransactionLost",
+    "UndoNeeded",
     "ValueNotStorable",
 ]
 
@@ -53,6 +54,7 @@ class ErrorCode(StrEnum):
     UID_TAKEN = "uid_taken"
     FILE_DENIED = "file_denied"
     UID_NOT_ALLOWED = "uid_not_allowed"
+    FIELD_NOT_ALLOWED = "field_not_allowed"
 
 
 @dataclass
@@ -78,6 +80,18 @@ class Refusal(Exception):
         for name, value in self.data.items():
             text = text.replace("{" + name + "}", str(value))
         return text
+
+
+class UndoNeeded(Exception):
+    """An entry was refused after it had written something, and there is no savepoint that takes it back alone.
+
+    Attributes:
+        code: of the refusal.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class RunTooDeep(Exception):

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from content_store.datahandler.defaults import PERMISSION_COLUMNS
 from content_store.datahandler.diffsource import diff_source
+from content_store.datahandler.errors import ErrorCode
 from content_store.datahandler.run import RemapTask
 from content_store.datahandler.slugs import check_slug
 from content_store.datahandler.values.check import check_value
 from content_store.datahandler.values.field import KEEP, FieldContext, as_int
 
 if TYPE_CHECKING:
+    from content_store.datahandler.result import EntryOutcome
     from content_store.datahandler.run import HandlerRun
     from content_store.records.gateway import Row
     from content_store.schema.model import TableSchema
@@ -29,12 +31,12 @@ class CheckedFields:
     Attributes:
         values: column -> value.
         tasks: relations to write elsewhere, now or when placeholders are known.
-        ignored: submitted names that are no fields.
+        dropped: submitted names that are not written -> code: no such field, or no right to write it.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
     tasks: list[RemapTask] = field(default_factory=list)
-    ignored: list[str] = field(default_factory=list)
+    dropped: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ async def check_fields(run: HandlerRun, target: Target, submitted: Mapping[str, 
             _take_system_field(run, target, name, value, checked)
             continue
         if not _may_write(run, table, name):
+            checked.dropped[name] = ErrorCode.FIELD_NOT_ALLOWED
             continue
         context = FieldContext(
             run, table, column, target.record_id, target.uid, target.status, target.page, target.current, language
@@ -94,6 +97,26 @@ async def check_fields(run: HandlerRun, target: Target, submitted: Mapping[str, 
         record = {**whole, **checked.values}
         checked.values[context.column.name] = await check_slug(context, submitted[context.column.name], record)
     return checked
+
+
+def name_dropped(run: HandlerRun, outcome: EntryOutcome, submitted: Mapping[str, Any], checked: CheckedFields) -> None:
+    """Says in the outcome which fields were not written; where nothing else was asked for, the entry is refused.
+
+    What a hook or the synchronization of translations added was not asked for by anybody.
+    """
+    asked = run.submitted.get((outcome.table, outcome.id), frozenset())
+    dropped = {name: code for name, code in checked.dropped.items() if name in asked}
+    for name, code in dropped.items():
+        outcome.drop(name, code)
+    if not dropped:
+        return
+    outcome.message = "Not written: " + ", ".join(f.field for f in outcome.dropped)[:500]
+    left = [name for name in asked if name not in dropped and name in submitted and name not in _SYSTEM]
+    if outcome.status == "unchanged" and not left:
+        denied = ErrorCode.FIELD_NOT_ALLOWED in dropped.values()
+        outcome.status, outcome.code = (
+            ("refused", ErrorCode.FIELD_NOT_ALLOWED) if denied else ("error", ErrorCode.UNKNOWN_FIELD)
+        )
 
 
 def _language(table: TableSchema, whole: Mapping[str, Any]) -> int:
@@ -121,10 +144,12 @@ def _take_system_field(run: HandlerRun, target: Target, name: str, value: Any, c
         if _may_set_rights(run, target):
             column = FieldContext(run, table, _plain(name), target.record_id, 0, target.status, 0, None)
             checked.values[name] = as_int(column, value)
+        else:
+            checked.dropped[name] = ErrorCode.FIELD_NOT_ALLOWED
     elif name == table.orig_uid_field:
         checked.values[name] = value
     elif name not in _SYSTEM and name not in table.db_columns:
-        checked.ignored.append(name)
+        checked.dropped[name] = ErrorCode.UNKNOWN_FIELD
 
 
 def _plain(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from content_store.datahandler.errors import (
@@ -10,6 +11,7 @@ from content_store.datahandler.errors import (
     Refusal,
     RunTooDeep,
     StatementRefused,
+    UndoNeeded,
     ValueNotStorable,
 )
 from content_store.datahandler.hooks import HookVeto
@@ -31,44 +33,89 @@ async def guarded(
     *,
     savepoint: bool,
 ) -> bool:
-    """Carries out one entry; what it refuses is logged and written into the outcome.
+    """Carries out one entry; what it refuses is logged and written into the outcome, and leaves nothing behind.
+
+    An entry that is refused before it wrote anything needs no savepoint. One that is refused later asks for one
+    (:class:`UndoNeeded`): the entry around it that has one is undone and carried out once more, carefully, with a
+    savepoint for everything inside.
 
     Args:
         run: the instance at work.
         outcome: of the entry; the work sets status and uid.
         action: for the log.
-        work: the entry.
+        work: the entry; may be called twice.
         savepoint: undo the entry alone; without one a refusal of the database leaves through the caller.
 
     Returns:
         Whether it was carried out.
 
     Raises:
-        StatementRefused, RunTooDeep: there is no savepoint to undo it alone.
+        StatementRefused, RunTooDeep, UndoNeeded: there is no savepoint to undo it alone.
         CallMustEnd, TransactionLost: always.
     """
-    snapshot = snapshot_run(run) if savepoint else None
-    if savepoint:
-        await run.ctx.gateway.savepoint("SAVEPOINT", _SAVEPOINT)
+    if savepoint or run.ctx.careful:
+        return await _with_savepoint(run, outcome, action, work)
+    return await _without_savepoint(run, outcome, action, work)
+
+
+async def _with_savepoint(
+    run: HandlerRun, outcome: EntryOutcome, action: LogAction, work: Callable[[], Awaitable[None]]
+) -> bool:
+    ctx, given = run.ctx, replace(outcome)
+    snapshot = snapshot_run(run)
+    await ctx.gateway.savepoint("SAVEPOINT", _SAVEPOINT)
     try:
-        await work()
+        try:
+            await work()
+        except UndoNeeded:
+            if ctx.careful:
+                raise
+            await ctx.gateway.savepoint("ROLLBACK TO SAVEPOINT", _SAVEPOINT)
+            restore_run(run, snapshot)
+            vars(outcome).update(vars(given))
+            ctx.careful = True
+            try:
+                await work()
+            finally:
+                ctx.careful = False
     except (Refusal, ValueNotStorable, StatementRefused, RunTooDeep) as error:
         if isinstance(error, RunTooDeep) and not run.outermost:
             # Nobody inside can make good what went round in circles: the entry that began it is undone.
             raise
-        if snapshot is not None:
-            await run.ctx.gateway.savepoint("ROLLBACK TO SAVEPOINT", _SAVEPOINT)
-            restore_run(run, snapshot)
-            if isinstance(error, Refusal):
-                # What a nested instance had logged went with the rest.
-                error.logged = False
+        await ctx.gateway.savepoint("ROLLBACK TO SAVEPOINT", _SAVEPOINT)
+        restore_run(run, snapshot)
+        if isinstance(error, Refusal):
+            # What a nested instance had logged went with the rest.
+            error.logged = False
         _report(run, outcome, action, error)
-        if snapshot is None and isinstance(error, StatementRefused | RunTooDeep):
-            raise
         return False
     finally:
-        if savepoint and run.ctx.gateway.connection.is_in_transaction():
+        if ctx.gateway.connection.is_in_transaction():
             await _release(run)
+    return outcome.status in ("written", "unchanged")
+
+
+async def _without_savepoint(
+    run: HandlerRun, outcome: EntryOutcome, action: LogAction, work: Callable[[], Awaitable[None]]
+) -> bool:
+    ctx = run.ctx
+    # What an instance inside another one remembers is put right by the entry around it.
+    snapshot = snapshot_run(run) if run.outermost else None
+    before = (ctx.gateway.writes, ctx.mm.changes)
+    try:
+        await work()
+    except (Refusal, ValueNotStorable) as error:
+        if (ctx.gateway.writes, ctx.mm.changes) != before:
+            raise UndoNeeded(str(error.code), str(error)) from error
+        if snapshot is not None:
+            restore_run(run, snapshot)
+            if isinstance(error, Refusal):
+                error.logged = False
+        _report(run, outcome, action, error)
+        return False
+    except (StatementRefused, RunTooDeep) as error:
+        _report(run, outcome, action, error)
+        raise
     return outcome.status in ("written", "unchanged")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from content_store.datahandler.guard import guarded
+from content_store.datahandler.hooks import HookVeto
 from content_store.datahandler.log import LogAction, LogLevel
 from content_store.datahandler.relations.csv import Reference, parse_reference
 from content_store.datahandler.relations.foreign_field import attach
@@ -31,21 +32,31 @@ async def schedule_tasks(
     uid: int,
     tasks: list[RemapTask],
     fields: dict[str, Any],
-) -> None:
+) -> bool:
     """Writes the relations of an update at once; those of a new row and those with placeholders wait.
 
     The hook after the database operations waits with them.
+
+    Returns:
+        Whether relations were written.
     """
     waiting = [task for task in tasks if status == "new" or task.write_value]
+    before = _writes(run)
     for task in tasks:
         if task not in waiting:
             await _write_relation(run, task, uid)
+    written = _writes(run) != before
     operation = WaitingOperation(status, table, record_id, uid, fields)
     if waiting:
         run.tasks += waiting
         run.waiting.append(operation)
     else:
         await _after_operations(run, operation)
+    return written
+
+
+def _writes(run: HandlerRun) -> tuple[int, int]:
+    return run.ctx.gateway.writes, run.ctx.mm.changes
 
 
 async def _after_operations(run: HandlerRun, operation: WaitingOperation) -> None:
@@ -68,17 +79,33 @@ async def finish_waiting(run: HandlerRun, savepoints: bool) -> None:
         outcome = EntryOutcome(task.table, task.record_id, task.status, "written", uid)
         work = functools.partial(_write_relation, run, task, uid)
         # Without placeholders there is nothing here the database could refuse but what it took for other rows.
+        before = _writes(run)
         done = await guarded(run, outcome, LogAction.UPDATE, work, savepoint=savepoints and task.write_value)
-        if not done:
-            _mark(run, outcome)
+        entry = _entry_of(run, task.table, task.record_id)
+        if entry is not None and not done:
+            # The record itself stands: the entry is not undone for one relation, but says so.
+            entry.drop(task.field, outcome.code or outcome.status)
+            entry.message = f"Not written: {task.field}: {outcome.message}"
+        elif entry is not None and entry.status == "unchanged" and _writes(run) != before:
+            entry.status = "written"
     for operation in waiting:
+        await _after_waiting(run, operation)
+
+
+async def _after_waiting(run: HandlerRun, operation: WaitingOperation) -> None:
+    try:
         await _after_operations(run, operation)
+    except HookVeto as veto:
+        # Other rows point to this one by now: it stays, and the objection is told.
+        run.log_error(LogAction.UPDATE, operation.table, operation.uid, veto.message, veto.data, code=veto.code)
+        entry = _entry_of(run, operation.table, operation.record_id)
+        if entry is not None:
+            entry.message = f"A hook objected after the record was written: {veto}"
 
 
-def _mark(run: HandlerRun, failed: EntryOutcome) -> None:
-    for outcome in run.ctx.outcomes if run.outermost else run.results:
-        if (outcome.table, outcome.id) == (failed.table, failed.id):
-            outcome.status, outcome.code, outcome.message = failed.status, failed.code, failed.message
+def _entry_of(run: HandlerRun, table: str, record_id: str) -> EntryOutcome | None:
+    outcomes = run.ctx.outcomes if run.outermost else run.results
+    return next((o for o in reversed(outcomes) if (o.table, o.id) == (table, record_id)), None)
 
 
 async def _write_relation(run: HandlerRun, task: RemapTask, uid: int) -> None:

@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
+
+from content_store.datahandler.log import storable
 
 EntryStatus = Literal["written", "unchanged", "refused", "error", "vetoed"]
+_NAME_LIMIT: Final = 64
 Mapping2 = dict[str, dict[int, int]]
+
+
+@dataclass(frozen=True)
+class DroppedField:
+    """A submitted field that was not written although the rest of its entry was.
+
+    Attributes:
+        field: as submitted.
+        code: ``field_not_allowed`` for a missing right, ``unknown_field``, or the code of what refused a relation.
+    """
+
+    field: str
+    code: str
 
 
 @dataclass
@@ -22,6 +38,7 @@ class EntryOutcome:
         uid: of the record written, the copy or the translation.
         code: stable code of a refusal or error.
         message: for people, English.
+        dropped: submitted fields that were not written; where that were all of them, the entry is ``refused``.
     """
 
     table: str
@@ -31,6 +48,11 @@ class EntryOutcome:
     uid: int | None = None
     code: str | None = None
     message: str | None = None
+    dropped: list[DroppedField] = field(default_factory=list)
+
+    def drop(self, name: str, code: str) -> None:
+        """Names a field that is not written."""
+        self.dropped.append(DroppedField(storable(name)[:_NAME_LIMIT], code))
 
 
 @dataclass

@@ -113,6 +113,8 @@ class RunContext:
         self.localized: dict[tuple[str, int, int], int] = {}
         self.parent_relations: dict[str, list[tuple[str, RelationSpec]]] = {}
         self.depth = 0
+        # Everything gets a savepoint: an entry is repeated that was refused after it had written.
+        self.careful = False
         self._tsconfig: dict[int, dict[str, str]] = {}
 
     @property
@@ -225,6 +227,8 @@ class HandlerRun:
     page_children: dict[tuple[str, int], int] = field(default_factory=dict)
     paste_datamap: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     suggested_uids: frozenset[tuple[str, int]] = frozenset()
+    #: Fields of each entry as it was submitted: (table, uid or placeholder) -> names.
+    submitted: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     copy_mode: bool = False
     #: Outcomes of the entries of a nested instance.
     results: list[EntryOutcome] = field(default_factory=list)

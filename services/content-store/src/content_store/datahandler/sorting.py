@@ -19,10 +19,19 @@ _SHIFT: Final = 2 * INTERVAL
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a record goes: page and, in sorted tables, number."""
+    """Where a record goes. Finding it writes nothing: what may still be refused must leave the neighbours alone.
+
+    Attributes:
+        page: it lies on.
+        sorting: number in sorted tables.
+        makes_room: there is no number free; :func:`make_room` has to move the others up before the record is written.
+        above: those above this number move, ``None`` for all.
+    """
 
     page: int
     sorting: int | None
+    makes_room: bool = False
+    above: int | None = None
 
 
 def _visible(table: TableSchema) -> str:
@@ -34,23 +43,22 @@ def _not_deleted(table: TableSchema) -> dict[str, Any]:
     return {table.delete_field: 0} if table.delete_field else {}
 
 
-async def first_on_page(ctx: RunContext, table: TableSchema, page: int, uid: int = 0) -> int | None:
-    """Number of a record that becomes the first on the page; ``uid`` is the record itself when it exists."""
+async def first_on_page(ctx: RunContext, table: TableSchema, page: int, uid: int = 0) -> Placement:
+    """Place of a record that becomes the first on the page; ``uid`` is the record itself when it exists."""
     sort = table.sort_field
     if not sort:
-        return None
+        return Placement(page, None)
     rows = await ctx.gateway.select(
         table.name, {"pid": page, **_not_deleted(table)}, order_by=(sort, "uid"), limit=1, extra=_visible(table)
     )
     if not rows:
-        return INTERVAL
+        return Placement(page, INTERVAL)
     first = int(rows[0][sort])
     if uid and rows[0]["uid"] == uid:
-        return first
+        return Placement(page, first)
     if first < 1:
-        await _shift(ctx, table, page, None)
-        return INTERVAL
-    return first // 2
+        return Placement(page, INTERVAL, makes_room=True)
+    return Placement(page, first // 2)
 
 
 async def after_record(ctx: RunContext, table: TableSchema, anchor_uid: int, uid: int = 0) -> Placement:
@@ -75,8 +83,7 @@ async def after_record(ctx: RunContext, table: TableSchema, anchor_uid: int, uid
         return Placement(anchor["pid"], number + INTERVAL)
     between = number + (int(rows[1][sort]) - number) // 2
     if not number < between < int(rows[1][sort]):
-        await _shift(ctx, table, anchor["pid"], number)
-        between = number + INTERVAL
+        return Placement(anchor["pid"], number + INTERVAL, makes_room=True, above=number)
     return Placement(anchor["pid"], between)
 
 
@@ -101,9 +108,17 @@ async def find_anchor(ctx: RunContext, table: TableSchema, anchor_uid: int) -> R
     return anchor
 
 
-async def _shift(ctx: RunContext, table: TableSchema, page: int, above: int | None) -> None:
+async def make_room(ctx: RunContext, table: TableSchema, place: Placement) -> None:
+    """Moves the records behind a place up, where it needs that; right before the record itself is written."""
+    if not place.makes_room:
+        return
     numbers = await ctx.gateway.shift_sorting(
-        table.name, page, above, _SHIFT, delete_field=table.delete_field, live_only=table.has_version_columns
+        table.name,
+        place.page,
+        place.above,
+        _SHIFT,
+        delete_field=table.delete_field,
+        live_only=table.has_version_columns,
     )
     for uid, number in numbers.items():
         ctx.reader.note_update(table.name, uid, {table.sort_field or "": number})

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     Connection = asyncpg.Connection[Any] | asyncpg.pool.PoolConnectionProxy[Any]
 
 Row = dict[str, Any]
+#: How the statements begin that change no row. Whoever writes through a function or a recursive WITH is not counted.
+_READING = ("SELECT", "SAVEPOINT", "RELEASE", "ROLLBACK", "WITH RECURSIVE")
 
 
 class RecordGateway:
@@ -35,6 +37,7 @@ class RecordGateway:
 
     Attributes:
         statements: how many were sent, savepoints included.
+        writes: how many of them could change rows.
     """
 
     def __init__(self, connection: Connection, schema: Schema, schema_name: str = "public") -> None:
@@ -42,6 +45,7 @@ class RecordGateway:
         self.schema = schema
         self.schema_name = schema_name
         self.statements = 0
+        self.writes = 0
         self._select_lists: dict[str, str] = {}
 
     def table(self, name: str) -> str:
@@ -59,6 +63,8 @@ class RecordGateway:
         if not self.connection.is_in_transaction():
             raise TransactionLost("the transaction of the call is gone")
         self.statements += 1
+        if not sql.startswith(_READING):
+            self.writes += 1
         try:
             return await self.connection.fetch(sql, *args)
         except asyncpg.PostgresError as error:

@@ -16,7 +16,7 @@ from content_store.datahandler.refindex_rows import relation_places
 from content_store.datahandler.relations.children import child_rows
 from content_store.datahandler.result import EntryOutcome
 from content_store.datahandler.slugs import unique_slug
-from content_store.datahandler.sorting import Placement, after_record, find_anchor, first_on_page
+from content_store.datahandler.sorting import Placement, after_record, find_anchor, first_on_page, make_room
 from content_store.datahandler.values.field import FieldContext
 from content_store.datahandler.values.unique import make_unique
 from content_store.datahandler.writer import log_message, note_history, set_columns
@@ -89,7 +89,7 @@ async def _place(run: HandlerRun, table: TableSchema, row: Row, page: int, targe
     if target < 0:
         place = await after_record(run.ctx, table, -target, row["uid"])
     else:
-        place = Placement(page, await first_on_page(run.ctx, table, page, row["uid"]))
+        place = await first_on_page(run.ctx, table, page, row["uid"])
     fields = await _write_place(run, table, row, place)
     for hook in run.ctx.hooks:
         if target < 0:
@@ -102,12 +102,13 @@ async def _write_place(run: HandlerRun, table: TableSchema, row: Row, place: Pla
     values: dict[str, Any] = {"pid": place.page}
     if table.sort_field and place.sorting is not None:
         values[table.sort_field] = place.sorting
-    if all(row[name] == value for name, value in values.items()):
+    if not place.makes_room and all(row[name] == value for name, value in values.items()):
         return values
     if table.tstamp_field:
         values[table.tstamp_field] = run.ctx.now
     values.update(await _unique_again(run, table, row, place.page))
     names = [n for n in ("pid", table.tstamp_field, table.sort_field) if n and n in values]
+    await make_room(run.ctx, table, place)
     await run.ctx.gateway.update(table.name, row["uid"], values)
     run.ctx.reader.note_update(table.name, row["uid"], values)
     run.ctx.references.register_change(run.ctx, table.name, row["uid"], values)

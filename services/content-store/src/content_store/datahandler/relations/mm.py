@@ -35,6 +35,8 @@ class MmStore:
         self._read: dict[tuple[str, Side, int], dict[MmKey, Row]] = {}
         # First state and present state of every row that was changed and not written yet.
         self._pending: dict[str, dict[MmKey, tuple[Row | None, Row | None]]] = defaultdict(dict)
+        #: How often a row was changed, written or not.
+        self.changes = 0
 
     def forget(self) -> None:
         """Drops what was read; pending changes stay."""
@@ -152,6 +154,7 @@ class MmStore:
     def _change(self, table: str, key: MmKey, old: Row | None, new: Row | None) -> None:
         first = self._pending[table][key][0] if key in self._pending[table] else old
         self._pending[table][key] = (first, new)
+        self.changes += 1
         for side, uid in (("uid_local", key[0]), ("uid_foreign", key[1])):
             rows = self._read.get((table, side, uid))  # type: ignore[arg-type]
             if rows is not None:
