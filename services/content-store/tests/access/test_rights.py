@@ -12,9 +12,9 @@ from content_store.access.rights import AdministratorPolicy, BackendAccess
 from content_store.access.rules import PageRights, grants, grants_added_up
 from content_store.access.users import load_user
 from content_store.schema.model import Schema
-from content_store.testing import ALL_BITS, Connection, Rows
 from content_store.workspaces.rules import Workspace
 from service_kit.statements import StatementCounter
+from store_support.rows import ALL_BITS, Connection, Rows
 
 SHOW, EDIT, DELETE, NEW, CONTENT = 1, 2, 4, 8, 16
 Question = Callable[[AccessPolicy], Awaitable[Denial | None]]

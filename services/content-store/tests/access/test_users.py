@@ -7,8 +7,8 @@ import pytest
 from content_store.access.policy import BackendUser
 from content_store.access.rules import GroupRow, ordered_groups
 from content_store.access.users import load_user
-from content_store.testing import Connection, Rows
 from service_kit.statements import StatementCounter
+from store_support.rows import Connection, Rows
 
 
 async def loaded(connection: Connection, uid: int = 1) -> BackendUser:

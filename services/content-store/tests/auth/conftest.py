@@ -10,10 +10,10 @@ from content_store.schema.loader import load_schema
 from content_store.schema.model import Schema
 from content_store.schema.provision import DatabaseUrls
 from content_store.schema.testing import prepare_test_database
-from content_store.testing import empty_tables
-from content_store.testing_app import StoreUnderTest
 from remit_harness.databases import Databases
 from remit_harness.run import TestRun
+from store_support.app import StoreUnderTest
+from store_support.rows import empty_tables
 
 
 @pytest.fixture(scope="session")

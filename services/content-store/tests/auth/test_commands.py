@@ -4,8 +4,8 @@ import asyncpg
 import pytest
 from content_store.auth.commands import UserAdministration, UserCommandError
 from content_store.schema.model import Schema
-from content_store.testing_app import StoreUnderTest
 from service_kit.pool import plain_url
+from store_support.app import StoreUnderTest
 
 
 async def login(store: StoreUnderTest, username: str, password: str) -> int:

@@ -8,9 +8,9 @@ from uuid import uuid4
 import httpx2
 import pytest
 from content_store.auth.passwords import hash_password
-from content_store.testing_app import StoreUnderTest
 from service_kit.auth import SigningKey, UserTokenIssuer
 from service_kit.clock import utc_now
+from store_support.app import StoreUnderTest
 
 SECRET = "secret"
 HASH = hash_password(SECRET)

@@ -13,11 +13,11 @@ import pytest
 from content_store.identity import Identity
 from content_store.schema.model import Schema
 from content_store.schema.provision import DatabaseUrls
-from content_store.testing import empty_tables
-from content_store.testing_app import StoreUnderTest
 from service_kit.auth import SigningKey
 from service_kit.clock import utc_now
 from service_kit.settings import SettingsError
+from store_support.app import StoreUnderTest
+from store_support.rows import empty_tables
 
 ISSUER = "https://login.example.org"
 PROVIDER = SigningKey.generate()

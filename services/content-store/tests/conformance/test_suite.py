@@ -7,8 +7,8 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from content_store.datahandler.testing.adapter import Connection, case_run
-from content_store.datahandler.testing.suite import SuiteCase, SuiteGroup, read_suite, suite_folder, wanted_modes
+from store_support.adapter import Connection, case_run
+from store_support.suite import SuiteCase, SuiteGroup, read_suite, suite_folder, wanted_modes
 
 _FOLDER = suite_folder(Path(__file__).resolve().parents[4])
 _GROUPS: dict[Path, SuiteGroup] = {

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Iterator
 
 import asyncpg
 import pytest
-from content_store.datahandler.testing.adapter import Connection
-from content_store.datahandler.testing.site import make_site, site_data
 from content_store.schema.model import Schema
 from remit_harness.databases import Databases
 from remit_harness.run import TestRun
+from store_support.adapter import Connection
+from store_support.site import make_site, site_data
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from content_store.access.policy import BackendUser
 from content_store.datahandler.slugs import clean_slug
-from content_store.datahandler.testing.adapter import Connection
-from content_store.datahandler.testing.site import all_rows, open_handler
 from content_store.schema.model import Schema
 from hypothesis import given
 from hypothesis import strategies as st
+from store_support.adapter import Connection
+from store_support.site import all_rows, open_handler
 
 
 async def _content(connection: Connection, schema: Schema, **fields: object) -> int:

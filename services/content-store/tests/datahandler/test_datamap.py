@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from content_store.access.policy import BackendUser
-from content_store.datahandler.testing.adapter import Connection
-from content_store.datahandler.testing.site import all_rows, open_handler
 from content_store.schema.model import Schema
+from store_support.adapter import Connection
+from store_support.site import all_rows, open_handler
 
 
 async def test_placeholders_of_later_entries_are_filled(connection: Connection, schema: Schema) -> None:

@@ -6,10 +6,10 @@ import hashlib
 import json
 
 from content_store.datahandler.handler import DataHandler, HandlerActor
-from content_store.datahandler.testing.adapter import Connection
-from content_store.datahandler.testing.site import ADMINISTRATOR, all_rows, open_handler
 from content_store.records.gateway import RecordGateway
 from content_store.schema.model import Schema
+from store_support.adapter import Connection
+from store_support.site import ADMINISTRATOR, all_rows, open_handler
 
 
 async def test_history_of_a_record_s_life(connection: Connection, schema: Schema) -> None:

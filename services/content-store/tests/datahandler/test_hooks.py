@@ -8,10 +8,10 @@ import pytest
 from content_store.datahandler.handler import DataHandler
 from content_store.datahandler.hooks import DataHandlerHook, Fields, HookVeto, Status, load_hooks
 from content_store.datahandler.run import HandlerRun
-from content_store.datahandler.testing.adapter import Connection
-from content_store.datahandler.testing.site import all_rows, open_handler
 from content_store.records.gateway import Row
 from content_store.schema.model import Schema
+from store_support.adapter import Connection
+from store_support.site import all_rows, open_handler
 
 
 class Recorder(DataHandlerHook):

@@ -10,11 +10,11 @@ import pytest
 from content_store.datahandler.entries import is_placeholder, read_cmdmap, read_datamap, read_uid
 from content_store.datahandler.refindex import check
 from content_store.datahandler.run import HandlerOptions
-from content_store.datahandler.testing.adapter import Connection, reset_sequences
-from content_store.datahandler.testing.site import all_rows, open_handler
 from content_store.schema.model import Schema
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from store_support.adapter import Connection, reset_sequences
+from store_support.site import all_rows, open_handler
 
 _OPTIONS = HandlerOptions(savepoint_single_entry=True)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from content_store.datahandler.refindex import check, rebuild
 from content_store.datahandler.softref import find_soft_references
-from content_store.datahandler.testing.adapter import Connection
-from content_store.datahandler.testing.site import all_rows, open_handler
 from content_store.schema.model import Schema
+from store_support.adapter import Connection
+from store_support.site import all_rows, open_handler
 
 
 async def _three(connection: Connection, schema: Schema) -> None:

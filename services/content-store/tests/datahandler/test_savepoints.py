@@ -7,9 +7,9 @@ import pytest
 from content_store.datahandler.errors import CallMustEnd, StatementRefused, TransactionLost
 from content_store.datahandler.hooks import DataHandlerHook, Fields, HookVeto, Status
 from content_store.datahandler.run import HandlerOptions, HandlerRun
-from content_store.datahandler.testing.adapter import Connection
-from content_store.datahandler.testing.site import all_rows, open_handler
 from content_store.schema.model import Schema
+from store_support.adapter import Connection
+from store_support.site import all_rows, open_handler
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ import pytest
 from content_store.datahandler.relations.csv import exchange_references, split_list
 from content_store.datahandler.relations.spec import relation_of
 from content_store.datahandler.sync_state import parse_state
-from content_store.datahandler.testing.site import site_data
-from content_store.datahandler.testing.suite import suite_folder
 from content_store.datahandler.tsconfig import parse_tsconfig, record_defaults, table_setting
 from content_store.schema.ddl import create_schema_statements, create_table_statements, quote_identifier
 from content_store.schema.flex import FlexError, format_value, merge_values, parse_structure, parse_value
@@ -19,6 +17,8 @@ from content_store.schema.model import UNSET, Column, Schema, SchemaError
 from content_store.schema.tca_types import derive_db_columns
 from hypothesis import given
 from hypothesis import strategies as st
+from store_support.site import site_data
+from store_support.suite import suite_folder
 
 _TEXT = st.text(st.characters(min_codepoint=32, max_codepoint=0xD7FF), max_size=8)
 _NAME = st.from_regex(r"[a-z][a-z0-9_]{0,6}", fullmatch=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from content_store.datahandler.testing.adapter import Connection
-from content_store.datahandler.testing.site import open_handler
 from content_store.schema.model import Schema
+from store_support.adapter import Connection
+from store_support.site import open_handler
 
 
 async def _page_with(connection: Connection, schema: Schema, records: int) -> str:

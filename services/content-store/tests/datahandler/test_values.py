@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from content_store.datahandler.run import HandlerOptions
-from content_store.datahandler.testing.adapter import Connection
-from content_store.datahandler.testing.site import all_rows, open_handler
 from content_store.schema.model import Schema
+from store_support.adapter import Connection
+from store_support.site import all_rows, open_handler
 
 _OPTIONS = HandlerOptions(
     hash_password=lambda text: f"$test${text[::-1]}", transform_rich_text=lambda text: f"<{text}>"

@@ -17,10 +17,10 @@ import schemathesis
 import uvicorn
 from content_store.schema.model import Schema
 from content_store.schema.provision import DatabaseUrls
-from content_store.testing import ALL_BITS, Rows, empty_tables
-from content_store.testing_app import StoreUnderTest
 from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi.checks import positive_data_acceptance
+from store_support.app import StoreUnderTest
+from store_support.rows import ALL_BITS, Rows, empty_tables
 
 EXAMPLES = 6
 #: Bodies are read strictly: 1.0 is a number of JSON Schema's integers, and none of ours.

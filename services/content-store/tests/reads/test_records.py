@@ -6,7 +6,7 @@ import httpx2
 import pytest
 from content_store.records.hashing import record_hash
 from content_store.schema.model import Schema
-from content_store.testing_app import StoreUnderTest
+from store_support.app import StoreUnderTest
 
 EDITOR = 1
 ADMIN = 2

@@ -10,8 +10,8 @@ from content_store.datahandler.sites import Site
 from content_store.schema.loader import schema_hash
 from content_store.schema.model import Schema
 from content_store.schema.provision import DatabaseUrls
-from content_store.testing import empty_tables
-from content_store.testing_app import StoreUnderTest
+from store_support.app import StoreUnderTest
+from store_support.rows import empty_tables
 
 TOWN = Site.from_data(
     {

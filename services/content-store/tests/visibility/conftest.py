@@ -7,9 +7,9 @@ import asyncpg
 import pytest
 from content_store.schema.loader import load_schema
 from content_store.schema.model import Schema
-from content_store.testing import Connection, Rows, create_tables
 from remit_harness.databases import Databases
 from remit_harness.run import TestRun
+from store_support.rows import Connection, Rows, create_tables
 
 
 @pytest.fixture(scope="session")

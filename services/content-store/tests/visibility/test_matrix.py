@@ -10,10 +10,10 @@ from content_store.access.readable import Viewer
 from content_store.access.users import load_user
 from content_store.datahandler.sites import Site, Sites
 from content_store.schema.model import Schema
-from content_store.testing import Connection, Rows
 from content_store.visibility.links import LinkTemplates
 from content_store.visibility.service import VisibilityService
 from remit_contracts.visibility import RecordKey, VisibilityAnswer, VisibilityRequest
+from store_support.rows import Connection, Rows
 
 #: Kind -> the record asked for.
 KINDS: dict[str, RecordKey] = {

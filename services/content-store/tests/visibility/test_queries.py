@@ -9,11 +9,11 @@ from content_store.access.readable import Viewer
 from content_store.access.users import load_user
 from content_store.datahandler.sites import Sites
 from content_store.schema.model import Schema
-from content_store.testing import Connection, Rows
 from content_store.visibility.links import LinkTemplates
 from content_store.visibility.service import VisibilityService
 from remit_contracts.visibility import MAX_VISIBILITY, RecordKey, VisibilityRequest
 from service_kit.statements import StatementCounter
+from store_support.rows import Connection, Rows
 
 
 @pytest.mark.req("R-090")

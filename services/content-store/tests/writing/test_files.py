@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from content_store.files.mounts import may_read_file, mounted_folders, split_folder
-from content_store.testing import ALL_BITS
-from content_store.testing_app import StoreUnderTest
+from store_support.app import StoreUnderTest
+from store_support.rows import ALL_BITS
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx2
 import pytest
-from content_store.testing import ALL_BITS
-from content_store.testing_app import StoreUnderTest
+from store_support.app import StoreUnderTest
+from store_support.rows import ALL_BITS
 
 EDITOR = 1
 ADMIN = 2

@@ -68,9 +68,12 @@ def refuse_drafts(run: HandlerRun, table: TableSchema, row: Row) -> None:
     Raises:
         Refusal: the row is a draft of another workspace, or would have to become one.
     """
-    if not table.has_version_columns:
-        return
     data = {"table": table.name, "uid": row["uid"]}
+    if not table.versionable:
+        if run.ctx.workspace and not table.ctrl.get("versioningWS_alwaysAllowLiveEdit"):
+            message = "Records of {table} cannot be changed in a workspace"
+            raise Refusal("workspace_table", message, data, denied=True)
+        return
     if row["t3ver_wsid"] and row["t3ver_wsid"] != run.ctx.workspace:
         raise Refusal("other_workspace", "{table}:{uid} belongs to another workspace", data, denied=True)
     if run.ctx.workspace and row["t3ver_wsid"] != run.ctx.workspace:

@@ -119,6 +119,24 @@ async def _without_savepoint(
     return outcome.status in ("written", "unchanged")
 
 
+def refusal_of(run: HandlerRun, record_id: str, otherwise: str) -> Refusal:
+    """Why a nested instance did not write an entry, as a refusal of the entry around it; it has been logged.
+
+    Args:
+        run: the nested instance.
+        record_id: of its entry.
+        otherwise: message where the instance says nothing.
+    """
+    failed = next((o for o in run.results if o.id == record_id), None)
+    message = failed.message if failed is not None and failed.message else otherwise
+    if failed is not None and failed.status == "vetoed":
+        veto = HookVeto(message, failed.code or ErrorCode.VETOED)
+        veto.logged = True
+        return veto
+    code = failed.code if failed is not None and failed.code else ErrorCode.INVALID_ROW
+    return Refusal(code, message, denied=failed is not None and failed.status == "refused", logged=True)
+
+
 async def _release(run: HandlerRun) -> None:
     # In a failed transaction there is nothing to release; what failed is on its way out already.
     try:

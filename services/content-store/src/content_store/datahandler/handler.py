@@ -135,6 +135,8 @@ class DataHandler:
             TransactionLost: somebody ended the transaction.
             StatementRefused: the database refused the only entry, for which there was no savepoint.
             RunTooDeep: nested instances of the only entry went too deep.
+            UndoNeeded: the only entry was refused after it had written; the caller rolls back.
+            Refusal: a hook objected where no entry is at work.
         """
         run = self._start(datamap, cmdmap, frozenset(suggested_uids))
         first = len(self.ctx.outcomes)

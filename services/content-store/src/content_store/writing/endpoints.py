@@ -15,7 +15,7 @@ from content_store.deps import READER_PROBLEMS, WRITE, Services, WorkspaceQuery,
 from content_store.errors import CallsOnlyError, RecordNotFoundError, TableNotFoundError, WorkspaceNotFoundError
 from content_store.reads.endpoints import TablePath, UidPath
 from content_store.workspaces.rules import LIVE
-from content_store.writing.errors import HistoryEntryNotFoundError
+from content_store.writing.errors import HistoryEntryNotFoundError, WriteRefusedError
 from content_store.writing.schemas import (
     CmdmapRequest,
     DatamapRequest,
@@ -27,7 +27,15 @@ from content_store.writing.schemas import (
 from content_store.writing.service import RecordWriter, Writer, Written
 
 router = Router(prefix="/v1", tags=["writing"])
-_PROBLEMS = (*READER_PROBLEMS, CallsOnlyError, WorkspaceNotFoundError, CallLocked, CallConflict, ValidationProblem)
+_PROBLEMS = (
+    *READER_PROBLEMS,
+    CallsOnlyError,
+    WorkspaceNotFoundError,
+    CallLocked,
+    CallConflict,
+    WriteRefusedError,
+    ValidationProblem,
+)
 
 
 def _writer(found: Annotated[Services, Depends(services)]) -> RecordWriter:

@@ -11,3 +11,11 @@ class HistoryEntryNotFoundError(ProblemError):
     code = "history_entry_not_found"
     status = 404
     title = "There is no such entry in the history of this record"
+
+
+class WriteRefusedError(ProblemError):
+    """The request as a whole was refused, by a hook or by the database; nothing was written."""
+
+    code = "write_refused"
+    status = 422
+    title = "The changes were refused, nothing was written"

@@ -32,6 +32,13 @@ class RollbackRequest(RequestContract):
     history_uid: int = Field(ge=1, le=2**63 - 1)
 
 
+class DroppedFieldView(Contract):
+    """A submitted field that was not written. ``code``: ``field_not_allowed``, ``unknown_field``, or why it was refused."""
+
+    field: str
+    code: str
+
+
 class EntryView(Contract):
     """What happened to one entry or command.
 
@@ -42,6 +49,7 @@ class EntryView(Contract):
         uid: of the record written, the copy or the translation.
         code: stable code where it was not carried out.
         message: for people, English.
+        dropped: fields that were not written although the rest was.
     """
 
     table: str
@@ -51,6 +59,7 @@ class EntryView(Contract):
     uid: int | None = None
     code: str | None = None
     message: str | None = None
+    dropped: list[DroppedFieldView] = []
 
 
 class WriteView(Contract):

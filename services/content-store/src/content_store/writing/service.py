@@ -26,17 +26,18 @@ from content_store.calls.tree_lock import TreeLock, TreeLockHook, needed_lock, t
 from content_store.calls.witness import ChangeWitness
 from content_store.capture.grouping import group_rows
 from content_store.capture.reader import take_capture
+from content_store.datahandler.errors import Refusal, RunTooDeep, UndoNeeded
 from content_store.datahandler.handler import DataHandler, HandlerActor
 from content_store.datahandler.result import ProcessResult
 from content_store.errors import RecordNotFoundError, TableNotFoundError, WorkspaceNotFoundError
 from content_store.events.records import Origin, append_record_events, record_changes
 from content_store.reads.history import HistoryRepository
 from content_store.reads.repository import RecordReader
-from content_store.records.errors import CallMustEnd
+from content_store.records.errors import CallMustEnd, StatementRefused, ValueNotStorable
 from content_store.records.gateway import RecordGateway
 from content_store.scope.child_relations import RecordKey
 from content_store.workspaces.rules import may_use
-from content_store.writing.errors import HistoryEntryNotFoundError
+from content_store.writing.errors import HistoryEntryNotFoundError, WriteRefusedError
 from content_store.writing.rollback import RollbackPlan, rollback_plan
 
 logger = get_logger(__name__)
@@ -100,7 +101,7 @@ class RecordWriter:
 
     def __init__(self, env: StoreEnvironment, applies: Any, published: Callable[[], None] = _nobody) -> None:
         self._env = env
-        # A person's request is no place to save two statements: what is refused leaves nothing behind, however late.
+        # What the database refuses is told per entry, not by repeating the request: two statements more are worth that.
         self._options = replace(env.options, savepoint_single_entry=True)
         self._applies = applies
         self._published = published
@@ -112,6 +113,7 @@ class RecordWriter:
             TokenInvalidError: the user is gone or disabled.
             WorkspaceNotFoundError: it may not work there.
             CallLocked, CallConflict: the database ended the transaction every time; nothing was written.
+            WriteRefusedError: a hook objected to the whole, or the database refused what no entry stands for.
         """
         lock = needed_lock([Datamap(datamap=dict(datamap)), Cmdmap(cmdmap=dict(cmdmap))])
 
@@ -170,6 +172,10 @@ class RecordWriter:
                 if stronger <= lock:
                     raise
                 lock = stronger
+            except (Refusal, UndoNeeded, StatementRefused, ValueNotStorable, RunTooDeep) as error:
+                # What is refused per entry is an outcome. This came from around the entries.
+                logger.warning("a write was refused as a whole", exc_info=error)
+                raise WriteRefusedError(members={"reason": str(error.code)}) from error
 
     async def _transaction(self, writer: Writer, lock: TreeLock, work: Work) -> Written:
         connection = await acquire(self._applies, self._env.limits.acquire_seconds)

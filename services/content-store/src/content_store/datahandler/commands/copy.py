@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from content_store.datahandler.commands.copy_values import copy_field
+from content_store.datahandler.commands.copy_values import copy_field, takes_along
 from content_store.datahandler.datamap import process_datamap
 from content_store.datahandler.datamap_insert import default_page, deny
 from content_store.datahandler.errors import ErrorCode, Refusal
-from content_store.datahandler.guard import guarded
+from content_store.datahandler.guard import guarded, refusal_of
 from content_store.datahandler.labels import copy_label, hides_copies
 from content_store.datahandler.log import LogAction, LogLevel
 from content_store.datahandler.refindex_rows import relation_places
@@ -111,6 +111,8 @@ async def _copied_values(
             continue
         if name in options.overrides:
             values[name] = options.overrides[name]
+        elif not takes_along(run, table, name):
+            continue
         elif name in from_anchor:
             values[name] = from_anchor[name]
         else:
@@ -170,10 +172,7 @@ async def insert_copy(run: HandlerRun, table: TableSchema, values: dict[str, Any
         run.auto_versions[source_table].update(versions)
     made = nested.placeholders.get(placeholder)
     if made is None:
-        failed = next((o for o in nested.results if o.id == placeholder), None)
-        code = failed.code if failed is not None and failed.code else ErrorCode.INVALID_ROW
-        message = failed.message if failed is not None and failed.message else "The record could not be written"
-        raise Refusal(code, message, denied=failed is not None and failed.status != "error", logged=True)
+        raise refusal_of(nested, placeholder, "The record could not be written")
     return made[1]
 
 

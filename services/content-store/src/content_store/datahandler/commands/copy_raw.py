@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from content_store.datahandler.commands.copy_values import copy_children
+from content_store.datahandler.commands.copy_values import copy_children, takes_along
+from content_store.datahandler.defaults import schema_defaults
+from content_store.datahandler.log import LogAction, LogLevel
 from content_store.datahandler.refindex_rows import relation_places
 from content_store.datahandler.relations.foreign_field import attach
 from content_store.datahandler.relations.spec import RelationSpec
@@ -16,6 +18,7 @@ from content_store.schema.model import VERSION_COLUMNS
 
 if TYPE_CHECKING:
     from content_store.datahandler.run import HandlerRun
+    from content_store.records.gateway import Row
     from content_store.schema.model import TableSchema
 
 
@@ -29,22 +32,12 @@ async def copy_raw(run: HandlerRun, table_name: str, uid: int, page: int) -> int
 
     ctx, table = run.ctx, run.ctx.table(table_name)
     row = await ctx.reader.record(table_name, uid)
-    if row is None:
+    if row is None or not await _may_copy(run, table, row):
         return None
-    values = {name: value for name, value in row.items() if name in table.db_columns and name != "uid"}
-    values.update({name: 0 for name in VERSION_COLUMNS if name in table.db_columns})
-    values["pid"] = page
-    for name in (table.tstamp_field, table.crdate_field):
-        if name and name in values:
-            values[name] = ctx.now
-    if table.orig_uid_field:
-        values[table.orig_uid_field] = uid
-    for column in table.columns.values():
-        if column.type == "uuid" and column.name in values:
-            values[column.name] = new_uuid(column)
+    values, kept_out = _raw_values(run, table, row, page)
     children: list[tuple[RelationSpec, list[int]]] = []
     for place in list(relation_places(ctx.schema, table, row)):
-        if not place.spec.children or place.spec.storage == "mm":
+        if not place.spec.children or place.spec.storage == "mm" or place.column in kept_out:
             continue
         made = await copy_children(run, place.spec, table, row, place.value, page, CopyOptions())
         value: Any = len(made) if place.spec.storage == "foreign_field" else ",".join(map(str, made))
@@ -56,7 +49,7 @@ async def copy_raw(run: HandlerRun, table_name: str, uid: int, page: int) -> int
     for spec, made in children:
         if spec.storage == "foreign_field":
             await attach(ctx, spec, table_name, copy, made)
-    await _copy_mm(run, table, uid, copy)
+    await _copy_mm(run, table, uid, copy, kept_out)
     run.note_copy(table_name, uid, copy)
     run.exchange[table_name, copy] = {name for name, _ in relation_columns(table, row)}
     return int(copy)
@@ -69,10 +62,44 @@ def _in_form(form: Any, pointer: str, value: Any) -> str:
     return format_value(data)
 
 
-async def _copy_mm(run: HandlerRun, table: TableSchema, uid: int, copy: int) -> None:
+def _raw_values(run: HandlerRun, table: TableSchema, row: Row, page: int) -> tuple[dict[str, Any], set[str]]:
+    """Values of the copy, and the fields that are not taken from the source."""
+    values = {name: value for name, value in row.items() if name in table.db_columns and name != "uid"}
+    kept_out = {name for name in table.columns if name in values and not takes_along(run, table, name)}
+    defaults = schema_defaults(table)
+    for name in kept_out:
+        del values[name]
+        if name in defaults:
+            values[name] = defaults[name]
+    values.update({name: 0 for name in VERSION_COLUMNS if name in table.db_columns})
+    values["pid"] = page
+    for name in (table.tstamp_field, table.crdate_field):
+        if name and name in values:
+            values[name] = run.ctx.now
+    if table.orig_uid_field:
+        values[table.orig_uid_field] = row["uid"]
+    for column in table.columns.values():
+        if column.type == "uuid" and column.name in values:
+            values[column.name] = new_uuid(column)
+    return values, kept_out
+
+
+async def _may_copy(run: HandlerRun, table: TableSchema, row: Row) -> bool:
+    """A child the user could not have made is left out, and that is told."""
+    policy = run.ctx.policy
+    denial = await policy.modify_table(table.name) or await policy.edit_record(table.name, row, new=True)
+    if denial is None:
+        return True
+    message = "{table}:{uid} was not copied along: " + denial.message
+    data = {**(denial.data or {}), "table": table.name, "uid": row["uid"]}
+    run.log_error(LogAction.INSERT, table.name, row["uid"], message, data, code=denial.code, level=LogLevel.WARNING)
+    return False
+
+
+async def _copy_mm(run: HandlerRun, table: TableSchema, uid: int, copy: int, kept_out: set[str]) -> None:
     row = await run.ctx.reader.stored(table.name, uid)
-    for _, spec in relation_columns(table, row or {}):
-        if spec.storage != "mm":
+    for name, spec in relation_columns(table, row or {}):
+        if spec.storage != "mm" or name in kept_out:
             continue
         rows = (await run.ctx.mm.rows_of(spec, table.name, [uid]))[uid]
         targets = run.ctx.mm.targets(spec, rows)

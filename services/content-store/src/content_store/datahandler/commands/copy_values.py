@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from content_store.schema.model import Column, TableSchema
 
 
+def takes_along(run: HandlerRun, table: TableSchema, name: str) -> bool:
+    """Does a copy hold the source's value of a field? Not where the user may not write it: a default stands there then.
+
+    Pointers of translations are kept, and what hides a record: without it the copy would be public.
+    """
+    kept = (table.language_field, table.parent_field, table.source_field, *table.enable_columns.values())
+    return name in kept or run.ctx.policy.may_write_field(table.name, name)
+
+
 async def copy_field(
     run: HandlerRun, table: TableSchema, column: Column, row: Row, page: int, options: CopyOptions
 ) -> Any:

@@ -189,6 +189,9 @@ class Deletion:
         row = await self.ctx.reader.stored(table_name, uid)
         if row is None:
             return
+        if self.checked:
+            # What goes along is deleted by the user, too; where it may not be, nothing goes.
+            deny(await self.ctx.policy.modify_table(table_name))
         handled = False
         for hook in self.ctx.hooks:
             handled = await hook.delete_action(self.run, table_name, uid, row, handled)

@@ -97,6 +97,8 @@ async def _command(run: HandlerRun, outcome: EntryOutcome, value: Any) -> None:
 
 async def _placing(run: HandlerRun, outcome: EntryOutcome, uid: int, placed: PlacedValue) -> None:
     table = outcome.table
+    if outcome.operation == "copy":
+        _refuse_in_workspace(run, outcome)
     row = await run.ctx.reader.record(table, uid)
     update = language_of_update(run, table, row, dict(placed.update)) if row and placed.update is not None else None
     if outcome.operation == "move":
@@ -115,8 +117,17 @@ async def _placing(run: HandlerRun, outcome: EntryOutcome, uid: int, placed: Pla
         collect_paste(run, table, copy, update)
 
 
+def _refuse_in_workspace(run: HandlerRun, outcome: EntryOutcome) -> None:
+    # What comes along (children, translations) would have to become drafts as well.
+    if run.ctx.workspace:
+        data = {"command": outcome.operation}
+        raise Refusal(ErrorCode.WORKSPACES_UNAVAILABLE, "There is no {command} in a workspace yet", data)
+
+
 async def _simple(run: HandlerRun, outcome: EntryOutcome, uid: int, value: Any) -> None:
     table, command = outcome.table, outcome.operation
+    if command in ("localize", "copyToLanguage", "inlineLocalizeSynchronize"):
+        _refuse_in_workspace(run, outcome)
     if command in ("localize", "copyToLanguage"):
         language = read_uid(value)
         if language is None:

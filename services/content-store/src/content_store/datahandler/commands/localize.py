@@ -5,7 +5,9 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from content_store.datahandler.commands.copy_values import takes_along
 from content_store.datahandler.errors import ErrorCode, Refusal
+from content_store.datahandler.guard import refusal_of
 from content_store.datahandler.labels import hides_copies, prefix_language
 
 if TYPE_CHECKING:
@@ -112,7 +114,7 @@ async def _overrides(
     if table.source_field:
         values[table.source_field] = row["uid"]
     for column in table.columns.values():
-        if column.l10n_mode == "prefixLangTitle" and row.get(column.name):
+        if column.l10n_mode == "prefixLangTitle" and row.get(column.name) and takes_along(run, table, column.name):
             values[column.name] = await prefix_language(run, table, column, row[column.name], language, page)
     hidden = table.enable_columns.get("disabled")
     if hidden and hidden in row:
@@ -131,10 +133,7 @@ async def _localize_page(run: HandlerRun, table: TableSchema, row: Row, override
     await process_datamap(nested)
     made = nested.placeholders.get(placeholder)
     if made is None:
-        failed = next((o for o in nested.results if o.id == placeholder), None)
-        code = failed.code if failed is not None and failed.code else ErrorCode.INVALID_ROW
-        message = failed.message if failed is not None and failed.message else "The translation could not be written"
-        raise Refusal(code, message, denied=failed is not None and failed.status != "error", logged=True)
+        raise refusal_of(nested, placeholder, "The translation could not be written")
     run.note_copy("pages", row["uid"], made[1])
     return made[1]
 

@@ -62,4 +62,5 @@ async def _restore(run: HandlerRun, table: TableSchema, row: Row, seen: set[tupl
     for child_table, child in await all_children(ctx, table, row, deleted=True):
         schema = ctx.table(child_table)
         if schema.delete_field and child[schema.delete_field]:
+            deny(await ctx.policy.modify_table(child_table))
             await _restore(run, schema, child, seen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from content_store.datahandler.errors import Refusal
 from content_store.datahandler.relations.csv import (
     Reference,
     format_reference,
@@ -11,6 +12,7 @@ from content_store.datahandler.relations.csv import (
     parse_references,
     split_list,
 )
+from content_store.datahandler.relations.foreign_field import belongs
 from content_store.datahandler.relations.spec import RelationSpec
 from content_store.datahandler.run import RemapTask
 from content_store.datahandler.values.choice import choose_tokens, limit_tokens
@@ -26,6 +28,8 @@ async def check_relation(
     tokens = split_list(value)
     if not spec.children:
         tokens = limit_tokens(field, choose_tokens(field, tokens))
+    if spec.storage == "foreign_field" and not field.run.copy_mode:
+        await _may_attach(field, tokens, spec)
     waiting = any("NEW" in token for token in tokens)
     if waiting or spec.counted:
         tasks.append(
@@ -43,6 +47,29 @@ async def check_relation(
     if waiting:
         return KEEP
     return await stored_value(field, tokens, spec)
+
+
+async def _may_attach(field: FieldContext, tokens: list[str], spec: RelationSpec) -> None:
+    """To take a child from where it is, is to change it: asked for before anything is written.
+
+    Raises:
+        Refusal: a child of somebody else that the user may not change.
+    """
+    ctx = field.run.ctx
+    if spec.table not in ctx.schema or ctx.policy.user.admin:
+        return
+    with_pages = field.table.name == "pages" or "pages" in field.run.root.datamap
+    rows = await ctx.reader.stored_many(spec.table, [r.uid for r in parse_references(tokens, spec) if r.uid])
+    for row in rows.values():
+        if row.get(spec.foreign_field) == field.uid and belongs(spec, field.table.name, row):
+            continue
+        denial = (
+            await ctx.policy.modify_table(spec.table)
+            or await ctx.policy.update(spec.table, row, with_pages=with_pages)
+            or await ctx.policy.edit_record(spec.table, row)
+        )
+        if denial is not None:
+            raise Refusal(denial.code, denial.message, denial.data or {}, denied=True)
 
 
 async def stored_value(field: FieldContext, tokens: list[str], spec: RelationSpec) -> Any:

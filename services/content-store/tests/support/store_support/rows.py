@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
-
 from content_store.records.casting import cast_for_column
 from content_store.schema.ddl import create_schema_statements, qualified_name, quote_identifier
 from content_store.schema.model import Schema

@@ -12,18 +12,18 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
 import asyncpg
-
 from content_store.access.policy import BackendUser
 from content_store.datahandler.files_hook import FileRecordsHook
 from content_store.datahandler.handler import DataHandler, HandlerActor
 from content_store.datahandler.refindex import check, rebuild
 from content_store.datahandler.sites import Site, Sites
-from content_store.datahandler.testing.comparison import compare_table, compare_value
-from content_store.datahandler.testing.suite import References, SuiteCase, SuiteGroup
 from content_store.datahandler.tsconfig import parse_tsconfig
 from content_store.records.gateway import RecordGateway
 from content_store.schema.ddl import create_schema_statements, qualified_name, quote_identifier
 from content_store.schema.model import UNSET, Schema
+
+from store_support.comparison import compare_table, compare_value
+from store_support.suite import References, SuiteCase, SuiteGroup
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 

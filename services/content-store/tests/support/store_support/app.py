@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import httpx2
-from pydantic import SecretStr
-from service_kit.auth import AssertionSigner, SigningKey, UserTokenIssuer
-from service_kit.ids import uuid7
-
 from content_store.app import build_app
 from content_store.assembly import StoreParts
 from content_store.auth.settings import AuthSettings
 from content_store.deps import Services
 from content_store.schema.model import Schema
 from content_store.settings import StoreSettings
-from content_store.testing import Connection, Rows
+from pydantic import SecretStr
+from service_kit.auth import AssertionSigner, SigningKey, UserTokenIssuer
+from service_kit.ids import uuid7
+
+from store_support.rows import Connection, Rows
 
 if TYPE_CHECKING:
     from content_store.schema.provision import DatabaseUrls

@@ -10,10 +10,11 @@ from content_store.datahandler.handler import DataHandler, HandlerActor
 from content_store.datahandler.hooks import DataHandlerHook
 from content_store.datahandler.run import HandlerOptions
 from content_store.datahandler.sites import Site, Sites
-from content_store.datahandler.testing.adapter import Connection
 from content_store.records.gateway import RecordGateway
 from content_store.schema.ddl import create_schema_statements
 from content_store.schema.model import Schema
+
+from store_support.adapter import Connection
 
 _LANGUAGE: Final = {
     "languageField": "sys_language_uid",

@@ -1,0 +1,162 @@
+"""The end of a call: verdict row, record events, the commit itself, and what waited for it (S-58, S-59)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+from remit_contracts.calls import CallResult, OperationResult, RollbackReason
+from service_kit.database import shielded
+from service_kit.logging import get_logger
+
+from content_store.caches.flush import CacheFlushFailed
+from content_store.calls import outcome
+from content_store.calls.environment import StoreEnvironment
+from content_store.calls.errors import CallRolledBack
+from content_store.calls.lost import LOST, connection_gone
+from content_store.calls.plan import CallPlan
+from content_store.calls.results import committed_result, rolled_back_result
+from content_store.calls.session import CallSession
+from content_store.calls.verdict import Verdict
+from content_store.capture.errors import capture_error
+from content_store.events.records import Origin, append_record_events, record_changes
+from content_store.records.errors import CALL_ENDING_SQLSTATES, CallMustEnd, StatementRefused
+from content_store.records.gateway import RecordGateway
+
+logger = get_logger(__name__)
+
+
+AskAgain = Callable[[CallPlan, CallResult], Awaitable[CallResult]]
+
+
+class CommitRefused(Exception):
+    """The database did not commit: rows nobody judged, or no verdict."""
+
+
+@dataclass(frozen=True)
+class OpenTransaction:
+    """The transaction of a call.
+
+    Attributes:
+        connection: of the driver.
+        transaction: of the driver, started.
+        gateway: for statements on records.
+    """
+
+    connection: Any
+    transaction: Any
+    gateway: RecordGateway
+
+
+async def finish(
+    env: StoreEnvironment,
+    opened: OpenTransaction,
+    session: CallSession,
+    results: Sequence[OperationResult],
+    ask_again: AskAgain,
+) -> CallResult:
+    """Judge the call, then commit it or roll it back, and say which.
+
+    Args:
+        env: what all calls share.
+        opened: its transaction.
+        session: the call at work.
+        results: of its operations.
+        ask_again: finds out what became of a commit nobody answered.
+
+    Raises:
+        CallRolledBack: the transaction is not the call's any more.
+        CallMustEnd: the database ended the call.
+    """
+    plan = session.plan
+    try:
+        verdict = await session.verdict()
+        if verdict.reason is not None:
+            await rollback(opened.connection, opened.transaction)
+            return rolled_back_result(plan, verdict.reason, verdict=verdict, operations=results)
+        await session.flush_requested_tags()
+        result = committed_result(plan, verdict, results, session)
+        await publish(env, opened.gateway, plan, verdict, result)
+    except LOST:
+        raise
+    except (StatementRefused, asyncpg.PostgresError) as error:
+        # Nothing a call asked for fails here: somebody meddled with the verdict, or wrote after it.
+        logger.warning("the verdict of a call was refused", exc_info=error)
+        raise CallRolledBack(RollbackReason.COMMIT_REFUSED, "database_refused") from error
+    try:
+        await commit(opened.transaction)
+    except CommitRefused:
+        return rolled_back_result(plan, RollbackReason.COMMIT_REFUSED, verdict=verdict, operations=results)
+    except LOST as error:
+        logger.warning("the connection was lost at the commit of a call", exc_info=error)
+        return await ask_again(plan, result)
+    return await after_commit(env, session, result)
+
+
+async def publish(
+    env: StoreEnvironment, gateway: RecordGateway, plan: CallPlan, verdict: Verdict, result: CallResult
+) -> None:
+    """Write the verdict, then the events of what changed, last before the commit.
+
+    Raises:
+        CallRolledBack: the outcome row of the call is gone: a hook ended the transaction.
+    """
+    if not await outcome.write_verdict(gateway, plan.call_id, verdict.judged, result):
+        raise CallRolledBack(RollbackReason.COMMIT_REFUSED, "transaction_lost")
+    origin = Origin.of_user(plan.actor.user_uid, plan.run_id, plan.call_id)
+    changes = record_changes(verdict.deltas, env.relation_ends, origin, verdict.actions)
+    if changes:
+        await append_record_events(gateway.connection, env.outbox, changes)
+
+
+async def commit(transaction: Any) -> None:
+    """Commit, whatever becomes of the request meanwhile.
+
+    Raises:
+        CommitRefused: the database found rows nobody judged.
+        CallMustEnd: serialization failure or deadlock at the commit.
+    """
+    try:
+        await shielded(transaction.commit())
+    except asyncpg.PostgresConnectionError:
+        raise
+    except asyncpg.PostgresError as error:
+        sqlstate = str(getattr(error, "sqlstate", "") or "")
+        if sqlstate in CALL_ENDING_SQLSTATES:
+            raise CallMustEnd(sqlstate, str(error)) from error
+        logger.warning("the database refused to commit a call", reason=type(capture_error(error) or error).__name__)
+        raise CommitRefused(sqlstate) from error
+
+
+async def after_commit(env: StoreEnvironment, session: CallSession, result: CallResult) -> CallResult:
+    """Run what waited for the commit; a failure is a warning, the call stays committed."""
+    if result.judged_rows:
+        env.published()
+    warnings = list(result.warnings)
+    for group in dict.fromkeys(session.effects.flush_groups):
+        try:
+            await env.caches.flush_group(group)
+        except CacheFlushFailed as error:
+            logger.warning("a cache was not flushed", group=group, exc_info=error)
+            warnings.append("flush_failed")
+    for callback in session.effects.after_commit:
+        try:
+            await callback()
+        except Exception as error:
+            logger.warning("an after-commit callback failed", exc_info=error)
+            warnings.append("after_commit_failed")
+    return result.model_copy(update={"warnings": tuple(dict.fromkeys(warnings))}) if warnings else result
+
+
+async def rollback(connection: Any, transaction: Any) -> None:
+    """End the transaction, whatever state a hook left it in; a connection that is gone has ended it already."""
+    if connection_gone(connection):
+        return
+    try:
+        await transaction.rollback()
+    except LOST as error:
+        logger.warning("a call could not be rolled back in the usual way", exc_info=error)
+    if not connection_gone(connection) and connection.is_in_transaction():
+        await connection.execute("ROLLBACK")

@@ -1,0 +1,18 @@
+"""Connections that are gone: the server has undone whatever was not committed."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import asyncpg
+
+# What a connection that is gone looks like.
+LOST: Final = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError)
+
+
+def connection_gone(connection: Any) -> bool:
+    """Is the connection closed, or taken back by its pool because it broke?"""
+    try:
+        return bool(connection.is_closed())
+    except asyncpg.InterfaceError:
+        return True
