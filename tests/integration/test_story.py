@@ -36,6 +36,10 @@ def test_six_of_seven_calls_are_carried_out_listed_and_published(stack: TestStac
         | {f"sys_file_reference:{row['uid']}" for row in files}
     )
 
+    targets = {row["key"] for row in told.changes["rows"] if row["target"]}
+    assert targets == {key for key in created if not key.startswith("sys_file_reference")}
+    assert "captureIncomplete" not in {note["code"] for note in told.changes["notes"]}
+
     # The journal is the installation's own record on a page this editor does not see: counted, and nothing else of it.
     assert told.changes["counts"]["withheld"] == 1
     assert row_of(stack, "tx_remitdemo_journal", stack.demo["journal"])["entries"] == journal + 6

@@ -48,7 +48,12 @@ class RecordReference(Contract):
 
 
 class WriteTarget(Contract):
-    """The record a call names as its target: a uid, or the placeholder of a record the call creates (W-01)."""
+    """The record a call names as its target: a uid, or the placeholder of a record the call creates (W-01).
+
+    Attributes:
+        copied: the record meant is the copy or translation that the call makes of this one.
+    """
 
     table: TableName
     uid: Uid | Annotated[str, StringConstraints(pattern=r"^NEW[A-Za-z0-9_.]{0,60}$")]
+    copied: bool = False

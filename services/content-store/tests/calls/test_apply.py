@@ -157,6 +157,24 @@ async def test_later_operations_use_placeholders_of_earlier_ones(store: TestStor
     assert actions[("tt_content", content)] == (ChangeAction.CREATED, True)
 
 
+@pytest.mark.req("W-01", "C-05", "C-09", "C-10")
+async def test_the_target_of_a_copy_or_a_translation_is_the_record_it_made(store: TestStore) -> None:
+    named = WriteTarget(table="tt_content", uid=9, copied=True)
+    result = await store.service.apply(
+        uuid7(), apply_request(Cmdmap(cmdmap={"tt_content": {"9": {"copy": 10}}}), write_target=named)
+    )
+    made = result.operations[0].copies["tt_content"]["9"]
+    assert result.write_target == WriteTarget(table="tt_content", uid=made)
+    assert [c.uid for c in result.changes.changes if c.write_target] == [made]
+    assert result.changes.coverage is Coverage.DATAHANDLER
+
+    nothing = await store.service.apply(
+        uuid7(), apply_request(Cmdmap(cmdmap={"tt_content": {"987654": {"copy": 10}}}), write_target=named)
+    )
+    assert nothing.write_target is None
+    assert nothing.changes.coverage is Coverage.NOT_CAPTURED
+
+
 @pytest.mark.req("S-66")
 async def test_expect_guards_against_a_change_meanwhile(store: TestStore) -> None:
     row = dict((await store.rows("SELECT * FROM tt_content WHERE uid = 5"))[0])

@@ -21,7 +21,7 @@ def committed_result(
     plan: CallPlan, verdict: Verdict, operations: Sequence[OperationResult], session: CallSession
 ) -> CallResult:
     """What is stored with the outcome and answered once the commit is through."""
-    target = resolved_target(plan.write_target, session.placeholders)
+    target = resolved_target(plan.write_target, session.placeholders, session.copies)
     return CallResult(
         call_id=plan.call_id,
         outcome=CallOutcome.COMMITTED,

@@ -129,6 +129,11 @@ class CallSession:
         """Placeholder -> table and uid, of all operations so far."""
         return self._handler.placeholders
 
+    @property
+    def copies(self) -> dict[tuple[str, int], int]:
+        """Table and uid of each copy or translation made so far -> uid of its source."""
+        return self._handler.copies
+
     async def flush_requested_tags(self) -> None:
         """Flush the tags DataHandlers asked for, inside the transaction; their groups wait for the commit (S-69)."""
         tags = [name for flush in self._handler.flushes if flush.kind == "tags" for name in flush.names]

@@ -106,7 +106,7 @@ async def judge(
     changes = collector.change_set(
         observations,
         facts,
-        resolved_target(about.target, placeholders),
+        resolved_target(about.target, placeholders, copies),
         named_target=about.target is not None,
         refused=(*guard.refused, *violations),
     )
@@ -151,11 +151,22 @@ async def _violations(
     return (RollbackReason.VIOLATION if found else None), found
 
 
-def resolved_target(target: WriteTarget | None, placeholders: Mapping[str, RecordKey]) -> RecordKey | None:
-    """The record a tool named; None for a placeholder of a record that was not created."""
+def resolved_target(
+    target: WriteTarget | None, placeholders: Mapping[str, RecordKey], copies: Mapping[RecordKey, int]
+) -> RecordKey | None:
+    """The record a tool named; None for a placeholder, copy or translation of a record that was not created.
+
+    Args:
+        target: as named.
+        placeholders: placeholder -> table and uid.
+        copies: table and uid of copies and translations -> uid of their source, oldest first.
+    """
     if target is None:
         return None
-    if isinstance(target.uid, int):
-        return target.table, target.uid
-    known = placeholders.get(target.uid)
-    return known if known is not None and known[0] == target.table else None
+    known = placeholders.get(target.uid) if isinstance(target.uid, str) else (target.table, target.uid)
+    if known is None or known[0] != target.table:
+        return None
+    if not target.copied:
+        return known
+    made = [key for key, source in copies.items() if (key[0], source) == known]
+    return made[-1] if made else None

@@ -71,7 +71,7 @@ class CreateTranslationDraft(WriteTool[TranslationArguments]):
         expects: list[Expect] = expectation(table, stored)
         return Plan(
             operations=(*expects, Cmdmap(cmdmap={table: {str(arguments.uid): {"localize": language}}})),
-            target=WriteTarget(table=table, uid=arguments.uid),
+            target=WriteTarget(table=table, uid=arguments.uid, copied=True),
             lines=(
                 f"Translate the {kind} {label(table, stored)}",
                 f"Into: {title} (language {language})",
@@ -135,7 +135,7 @@ class CopyRecord(WriteTool[CopyArguments]):
         command: Any = {"action": "paste", "target": place, "update": {"hidden": 1}}
         return Plan(
             operations=(Cmdmap(cmdmap={arguments.table: {str(arguments.uid): {"copy": command}}}),),
-            target=WriteTarget(table=arguments.table, uid=arguments.uid),
+            target=WriteTarget(table=arguments.table, uid=arguments.uid, copied=True),
             lines=(
                 f"Copy {label(arguments.table, stored)}",
                 f"To: page {label('pages', page)}, {position}",
