@@ -203,12 +203,13 @@ async def test_a_zombie_writes_nothing_once_another_worker_has_the_run(start_sta
 
 
 @pytest.mark.chaos
-@pytest.mark.req("T-23", "T-22")
+@pytest.mark.req("T-23", "T-22", "S-09")
 async def test_a_killed_process_leaves_neither_a_lost_nor_a_doubled_write(
     start_stack: StartStack, database_url: str
 ) -> None:
     async with start_stack(lease_seconds=1.0, poll_interval=0.1) as stack:
-        run_id = await stack.start("change the header of element 5 to When we open")
+        actor = {"assignmentScope": {"pages": [{"page": 3, "depth": 2}]}}
+        run_id = await stack.start("change the header of element 5 to When we open", actor=actor)
         await stack.run_to_pause(run_id)
         await stack.decide(run_id, decision="approve")
         held = stack.store.fail("POST .*/apply", "hold")
@@ -244,6 +245,9 @@ async def test_a_killed_process_leaves_neither_a_lost_nor_a_doubled_write(
             await asyncio.gather(worker, return_exceptions=True)
         committed = [result for result in stack.store.outcomes.values() if result.outcome is CallOutcome.COMMITTED]
         assert len(committed) == 1
+        # The scope went through the API's process, the killed worker's and this one.
+        sent = [request.scope for _, request in stack.store.applied if request.scope is not None]
+        assert [[root.depth for root in scope.pages] for scope in sent] == [[2]] * len(stack.store.applied)
         assert stack.store.rows.tables["tt_content"][5]["header"] == "When we open"
         assert len(await stack.steps(run_id, "tool_write")) == 1
 

@@ -107,6 +107,7 @@ TURN = TurnState(
     decided_by_relation="self",
     reason="skip",
     answer="a",
+    done="so far",
 )
 FLIGHT = CallInFlight(
     call_id="c1",

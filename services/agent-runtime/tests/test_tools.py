@@ -6,8 +6,8 @@ import dataclasses
 from typing import Any, ClassVar
 
 import pytest
+from agent_runtime.questions.ask_choice import AskChoice
 from agent_runtime.tools.builtin import builtin_tools
-from agent_runtime.tools.builtin.ask_choice import AskChoice
 from agent_runtime.tools.contracts import Tool, ToolArgumentError, ToolArguments, ToolContext, WriteTool
 from agent_runtime.tools.registry import ToolRegistrationError, ToolRegistry, read_arguments
 from agent_runtime.tools.result import CUT_MARK, ToolResult, bounded_text

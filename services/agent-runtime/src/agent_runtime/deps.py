@@ -117,7 +117,8 @@ def build_runtime(
         pool_size=settings.database_pool_size,
         connect_timeout=settings.database_connect_timeout,
     )
-    store = StoreClient(_store_client(settings), settings.call_timeout)
+    texts = Texts(["agent_runtime"])
+    store = StoreClient(_store_client(settings), settings.call_timeout, texts)
     wakers = (OutboxWaker(url), OutboxWaker(url, RUN_CHANNEL))
     cipher = StateCipher.from_text(settings.state_key.get_secret_value())
     journal = RunJournal(database, cipher, *wakers)
@@ -126,9 +127,9 @@ def build_runtime(
     gate = ToolGate(registry, settings.disabled_tools)
     asked: list[InvocationRule] = [DraftWorkspaceRule(), AssignmentScopeRule(store)]
     asked = rules if rules is not None else [*asked, *installed_rules()]
-    preparer = TurnPreparer(store, registry, gate, RuleEngine(asked), Texts(["agent_runtime"]))
+    preparer = TurnPreparer(store, registry, gate, RuleEngine(asked), texts)
     access = RunAccess(store, configurations)
-    cards = CardReader(journal, store, configurations, registry)
+    cards = CardReader(journal, store, configurations, registry, texts)
     models = models or ModelShelf()
     identity = process_identity()
     return Runtime(

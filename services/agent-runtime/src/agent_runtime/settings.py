@@ -52,6 +52,9 @@ class RuntimeSettings(ServiceSettings):
         default=90.0, ge=0, description="runs nobody decided; cancelled, then kept as any"
     )
     governance_retention_days: float = Field(default=365.0, ge=0)
+    purge_interval: float = Field(
+        default=3600.0, ge=0, description="seconds between purges by a worker; 0 leaves them to the command"
+    )
 
     max_content_bytes: int = Field(default=50_000, ge=1000)
     max_artifact_bytes: int = Field(default=50_000, ge=1000)

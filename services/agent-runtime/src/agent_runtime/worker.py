@@ -17,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from agent_runtime.deps import RUN_CHANNEL, Runtime
 from agent_runtime.loop.held import HeldRun
 from agent_runtime.runs.errors import LeaseLost, TransitionRefused
+from agent_runtime.runs.janitor import Janitor
 from agent_runtime.runs.journal import status_step
 from agent_runtime.runs.models import Entry, Held, LeaseFrom, RunChange, RunRow, Unheld
 from agent_runtime.runs.states import RunState
@@ -40,7 +41,8 @@ class Worker:
 
     async def run(self) -> None:
         """Work until cancelled; what is being executed is handed over to other workers then."""
-        listener = asyncio.create_task(self._listen())
+        janitor = Janitor(self._journal, self._settings)
+        beside = [asyncio.create_task(self._listen()), asyncio.create_task(janitor.run())]
         try:
             while True:
                 self._wake.clear()
@@ -53,10 +55,9 @@ class Worker:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), self._settings.poll_interval)
         finally:
-            listener.cancel()
-            for task in self._running:
+            for task in (*beside, *self._running):
                 task.cancel()
-            await asyncio.gather(listener, *self._running, return_exceptions=True)
+            await asyncio.gather(*beside, *self._running, return_exceptions=True)
 
     async def run_until_idle(self) -> int:
         """Execute what is queued and due, one after the other; returns how many segments."""

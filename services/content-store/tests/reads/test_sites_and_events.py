@@ -20,7 +20,7 @@ TOWN = Site.from_data(
         "base": "/town/",
         "languages": [
             {"languageId": 0, "title": "English"},
-            {"languageId": 1, "title": "Deutsch", "fallbacks": [0], "fallbackType": "fallback"},
+            {"languageId": 1, "title": "Deutsch", "locale": "de_DE", "fallbacks": [0], "fallbackType": "fallback"},
         ],
     }
 )
@@ -56,7 +56,8 @@ async def test_sites_whose_pages_the_reader_works_on(store: StoreUnderTest) -> N
     (town,) = await sites(store, 1)
     # The mount lies below the root of the site; the default language is not among those of the user.
     assert (town["identifier"], town["rootPageId"], town["base"]) == ("town", 10, "/town/")
-    assert town["languages"] == [{"languageId": 1, "title": "Deutsch", "fallbacks": [0], "fallbackType": "fallback"}]
+    german = {"languageId": 1, "title": "Deutsch", "locale": "de_DE", "fallbacks": [0], "fallbackType": "fallback"}
+    assert town["languages"] == [german]
     assert [site["identifier"] for site in await sites(store, 2)] == ["town", "other"]
     await store.owner.execute("UPDATE pages SET perms_everybody = 0 WHERE uid = 11")
     assert await sites(store, 1) == []

@@ -15,10 +15,7 @@ ALL_REFUSED = "allRefused"
 SECOND_APPROVER = "secondApprover"
 PREVIEW = "preview"
 CONFIGURATION = "configuration"
-WITHHELD = {
-    "en": "What this call would do is not visible to you.",
-    "de": "Was dieser Aufruf täte, ist für Sie nicht sichtbar.",
-}
+WITHHELD = "What this call would do is not visible to you."
 
 
 @dataclass(frozen=True)
@@ -26,13 +23,14 @@ class Viewer:
     """Who looks at the card.
 
     Attributes:
+        withheld: the neutral line in place of a preview.
         workspace_title: none where the viewer may not work there.
         hidden_calls: ids of calls whose record the viewer may not see.
     """
 
     user_uid: int
     owner: bool
-    locale: str = "en"
+    withheld: str = WITHHELD
     workspace_title: str | None = None
     hidden_calls: frozenset[str] = field(default_factory=frozenset)
 
@@ -91,7 +89,7 @@ def call_view(
         call_id=call.call_id,
         tool=call.tool,
         arguments=call.arguments if isinstance(call.arguments, dict) and not hidden else {},
-        preview_lines=(WITHHELD.get(viewer.locale, WITHHELD["en"]),) if hidden else call.lines,
+        preview_lines=(viewer.withheld,) if hidden else call.lines,
         preview_failed=call.preview_failed,
         preview_stale=call.preview_stale,
         structured=() if hidden else call.structured,

@@ -6,8 +6,9 @@ from remit_contracts.records import RecordReference
 from remit_contracts.runs import PendingTurn
 from service_kit.client import RemoteError
 from service_kit.logging import get_logger
+from service_kit.texts import Texts
 
-from agent_runtime.approvals.card import Viewer, pending_turn
+from agent_runtime.approvals.card import WITHHELD, Viewer, pending_turn
 from agent_runtime.approvals.turns import TurnState
 from agent_runtime.clients.store import StoreClient
 from agent_runtime.configurations.registry import ConfigurationRegistry
@@ -30,11 +31,13 @@ class CardReader:
         store: StoreClient,
         configurations: ConfigurationRegistry,
         registry: ToolRegistry,
+        texts: Texts,
     ) -> None:
         self._journal = journal
         self._store = store
         self._configurations = configurations
         self._registry = registry
+        self._texts = texts
 
     async def state(self, run: RunRow) -> RunState:
         """The stored state of a run.
@@ -53,8 +56,9 @@ class CardReader:
     async def viewer(self, run: RunRow, user_uid: int, turn: TurnState | None = None) -> Viewer:
         """Who looks, and which records of the turn this person may see; what cannot be asked is withheld."""
         owner = user_uid == run.owner_uid
+        withheld = self._texts.text(WITHHELD, run.actor.locale)
         if not run.status.waiting and turn is None:
-            return Viewer(user_uid, owner, run.actor.locale)
+            return Viewer(user_uid, owner, withheld)
         if turn is None:
             turn = (await self.state(run)).turn
         wanted: dict[str, RecordReference] = {}
@@ -69,13 +73,13 @@ class CardReader:
             hidden = (
                 frozenset() if owner else frozenset(call.call_id for call in turn.card_calls()) if turn else frozenset()
             )
-            return Viewer(user_uid, owner, run.actor.locale, None, hidden)
+            return Viewer(user_uid, owner, withheld, None, hidden)
         visible = {(record.table, record.uid) for record in answer.records}
         # The previews were made with the owner's rights; somebody else sees only what they may see in person.
         hidden = frozenset(
             call_id for call_id, record in wanted.items() if not owner and (record.table, record.uid) not in visible
         )
-        return Viewer(user_uid, owner, run.actor.locale, answer.workspace_titles.get(workspace), hidden)
+        return Viewer(user_uid, owner, withheld, answer.workspace_titles.get(workspace), hidden)
 
     async def pending(self, run: RunRow, viewer: Viewer, turn: TurnState | None = None) -> PendingTurn | None:
         """The card, none where the run does not wait."""

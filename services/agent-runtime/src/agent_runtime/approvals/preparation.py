@@ -21,10 +21,11 @@ from service_kit.ids import uuid7
 from service_kit.logging import get_logger
 from service_kit.texts import Texts
 
-from agent_runtime.approvals.turns import TurnCall, TurnState, bounded_lines, without_stale_expectations
+from agent_runtime.approvals.turns import MORE_LINES, TurnCall, TurnState, bounded_lines, without_stale_expectations
 from agent_runtime.clients.store import StoreClient
 from agent_runtime.configurations.models import Configuration
 from agent_runtime.models.port import RequestedCall
+from agent_runtime.questions.pending import GO_ON, READY, WAITS_FOR, dependency_name, input_turn
 from agent_runtime.rules.contracts import RuleCall, RuleContext, RuleDenial
 from agent_runtime.rules.engine import RuleEngine, explanation
 from agent_runtime.runs.errors import LeaseLost
@@ -130,20 +131,20 @@ class TurnPreparer:
                 question = PendingQuestion(
                     call_id=call.call_id, question=arguments.question, options=tuple(arguments.options)
                 )
-                waiting = tuple(
-                    TurnCall(
-                        call_id=item.call_id,
-                        tool=item.name,
-                        arguments=item.arguments,
-                        on_card=False,
-                        asks=item.call_id == call.call_id,
-                        write=False,
-                    )
-                    for item in calls
-                )
-                turn = TurnState(kind="input", calls=waiting, round=run.round, question=question)
-                return turn.with_digest()
+                return input_turn(calls, question, run.round)
         return None
+
+    def waits_for(
+        self, name: str, call: RequestedCall, calls: Sequence[RequestedCall], run: RunRow, round_: int, done: str
+    ) -> TurnState:
+        """The input turn of a call that was carried out and now waits for a dependency, named to the person (S-61)."""
+        locale = run.actor.locale
+        question = PendingQuestion(
+            call_id=call.call_id,
+            question=self._texts.text(WAITS_FOR, locale, name=dependency_name(name)),
+            options=(self._texts.text(READY, locale), self._texts.text(GO_ON, locale)),
+        )
+        return input_turn(calls, question, round_, done)
 
     async def rehearse(
         self, calls: Sequence[TurnCall], run: RunRow, configuration: Configuration, epoch: int, actor: ActorContext
@@ -219,31 +220,30 @@ class TurnPreparer:
             return base.model_copy(update={"refused_by_rule": refused, "lines": bounded_lines([words])})
         if not card:
             return base.model_copy(update={"asks": readied.tool.requires_input})
-        return await _planned(base, readied, context)
+        return await self._planned(base, readied, context)
 
-
-async def _planned(base: TurnCall, readied: Readied, context: ToolContext) -> TurnCall:
-    if not isinstance(readied.tool, WriteTool):
-        return base.model_copy(update={"lines": (NO_PREVIEW,)})
-    try:
-        plan = await readied.tool.plan(readied.arguments, context)
-    except PlanRefused as refusal:
-        update: dict[str, Any] = {"refusal": refusal.text, "lines": bounded_lines([refusal.text])}
-        return base.model_copy(update=update)
-    except RemoteError:
-        raise
-    except Exception as error:
-        logger.error("preview failed", tool=base.tool, exc_info=error)
-        return base.model_copy(update={"preview_failed": True, "lines": (PREVIEW_FAILED,)})
-    return base.model_copy(
-        update={
-            "plan": plan,
-            "lines": bounded_lines(plan.lines),
-            "structured": plan.structured,
-            "affected": plan.affected,
-            "language": plan.language,
-        }
-    )
+    async def _planned(self, base: TurnCall, readied: Readied, context: ToolContext) -> TurnCall:
+        if not isinstance(readied.tool, WriteTool):
+            return base.model_copy(update={"lines": (context.say(NO_PREVIEW),)})
+        try:
+            plan = await readied.tool.plan(readied.arguments, context)
+        except PlanRefused as refusal:
+            lines = bounded_lines([context.say(refusal.message, **refusal.params)], context.say(MORE_LINES))
+            return base.model_copy(update={"refusal": refusal.text, "lines": lines})
+        except RemoteError:
+            raise
+        except Exception as error:
+            logger.error("preview failed", tool=base.tool, exc_info=error)
+            return base.model_copy(update={"preview_failed": True, "lines": (context.say(PREVIEW_FAILED),)})
+        return base.model_copy(
+            update={
+                "plan": plan,
+                "lines": bounded_lines(plan.lines, context.say(MORE_LINES)),
+                "structured": plan.structured,
+                "affected": plan.affected,
+                "language": plan.language,
+            }
+        )
 
 
 def _rehearsed_request(call: TurnCall, registry: ToolRegistry) -> RehearsedCallRequest:

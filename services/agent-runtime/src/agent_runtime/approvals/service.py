@@ -44,6 +44,14 @@ from agent_runtime.runs.views import run_view
 logger = get_logger(__name__)
 
 
+class _CardChanged(Exception):
+    """The card reads differently now; carries the fresh turn."""
+
+    def __init__(self, turn: TurnState) -> None:
+        super().__init__("the card changed")
+        self.turn = turn
+
+
 class ApprovalService:
     """Takes decisions and answers.
 
@@ -90,7 +98,7 @@ class ApprovalService:
             await self._check_digest(held, caller, turn, request.turn_digest)
             decisions = self._decisions(request, turn)
             if approved:
-                turn = await self._still_the_same(held, caller, turn, configuration)
+                turn = await self._still_the_same(held, turn, configuration)
                 self._check_blocked(turn, configuration, approved)
                 await self._check_approver(held, caller, turn, configuration, approved)
             decided = self._decided(held, caller, turn, decisions, request.reason)
@@ -173,29 +181,35 @@ class ApprovalService:
             yield held
         except LeaseLost as error:
             raise self._not_waiting(replace(held)) from error
+        except _CardChanged as changed:
+            await shielded(self._put_back(held, run.status, changed.turn))
+            raise await self._stale(held, caller, changed.turn) from changed
         except BaseException:
             await shielded(self._put_back(held, run.status))
             raise
 
-    async def _put_back(self, held: RunRow, status: RunStatus) -> None:
+    async def _put_back(self, held: RunRow, status: RunStatus, fresh: TurnState | None = None) -> None:
+        """The run waits again. With a fresh card a status step tells whoever shows the card; the card is not in it."""
+        change = RunChange(status=status, release=True, outcome=held.outcome)
+        entry = Entry(change=change)
+        if fresh is not None:
+            entry = Entry(change=change, steps=(status_step(status, change),), states=(turn_state(fresh),))
         try:
-            change = RunChange(status=status, release=True)
-            await self._journal.write(held.id, Held(held.lease_epoch), Entry(change=change))
+            await self._journal.write(held.id, Held(held.lease_epoch), entry)
         except LeaseLost:
             logger.info("the run went on while its decision was refused", run_id=str(held.id))
 
-    async def _still_the_same(
-        self, held: RunRow, caller: Actor, turn: TurnState, configuration: Configuration
-    ) -> TurnState:
-        """Previews, rules and rehearsals once more; where one differs, the fresh card is stored and shown (T-34)."""
+    async def _still_the_same(self, held: RunRow, turn: TurnState, configuration: Configuration) -> TurnState:
+        """Previews, rules and rehearsals once more (T-34).
+
+        Raises:
+            _CardChanged: one differs; the fresh card has to be stored and shown.
+        """
         calls = [call.requested() for call in turn.calls]
         fresh = await self._preparer.prepare(calls, replace(held, round=turn.round), configuration, held.lease_epoch)
         if fresh.digest == turn.digest:
             return fresh
-        fresh = mark_stale(fresh, stale_calls(turn, fresh))
-        change = RunChange(renew=self._lease_seconds)
-        await self._journal.write(held.id, Held(held.lease_epoch), Entry(change=change, states=(turn_state(fresh),)))
-        raise await self._stale(held, caller, fresh)
+        raise _CardChanged(mark_stale(fresh, stale_calls(turn, fresh)))
 
     def _check_blocked(self, turn: TurnState, configuration: Configuration, approved: frozenset[str]) -> None:
         reasons = blocked_reasons(turn, configuration, owner=False)

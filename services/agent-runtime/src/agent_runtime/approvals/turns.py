@@ -18,6 +18,7 @@ from agent_runtime.tools.contracts import Plan
 
 MAX_PREVIEW_LINES = 20
 MAX_PREVIEW_CHARACTERS = 500
+MORE_LINES = "… and {count} more lines"
 
 
 class TurnCall(StoredContract):
@@ -81,6 +82,7 @@ class TurnState(StoredContract):
         decisions: per call id, once decided.
         decided_by: uid of the person.
         decided_by_relation: to the run's owner: ``self``, ``secondPerson``, ``initiatorUnknown`` (T-35).
+        done: result text of a call that was carried out and now waits for a dependency (S-61).
     """
 
     kind: Literal["approval", "input"]
@@ -94,6 +96,7 @@ class TurnState(StoredContract):
     decided_by_relation: str = ""
     reason: str | None = None
     answer: str | None = None
+    done: str | None = None
 
     def card_calls(self) -> tuple[TurnCall, ...]:
         """The calls a person decides."""
@@ -112,12 +115,13 @@ class TurnState(StoredContract):
         return self.model_copy(update={"digest": turn_digest(self)})
 
 
-def bounded_lines(lines: Iterable[str]) -> tuple[str, ...]:
+def bounded_lines(lines: Iterable[str], more: str = MORE_LINES) -> tuple[str, ...]:
     """Preview lines on one line each, within their limits; the last one says that there was more (T-05)."""
     clean = [" ".join(str(line).split()) for line in lines]
     cut = [line if len(line) <= MAX_PREVIEW_CHARACTERS else line[: MAX_PREVIEW_CHARACTERS - 1] + "…" for line in clean]
     if len(cut) > MAX_PREVIEW_LINES:
-        return (*cut[: MAX_PREVIEW_LINES - 1], f"… and {len(cut) - MAX_PREVIEW_LINES + 1} more lines")
+        left_out = more.replace("{count}", str(len(cut) - MAX_PREVIEW_LINES + 1))
+        return (*cut[: MAX_PREVIEW_LINES - 1], left_out)
     return tuple(cut)
 
 

@@ -15,6 +15,7 @@ from remit_contracts.records import RecordReference
 from remit_contracts.scope import EffectiveAssignmentScope
 from remit_contracts.visibility import VisibilityAnswer
 from service_kit.client import RemoteError, RemoteProblem, ServiceClient
+from service_kit.texts import Texts
 
 from agent_runtime.rules.assignment_scope import ClaimAnswer
 from agent_runtime.tools.contracts import StoredRecord, ToolContext
@@ -45,11 +46,13 @@ class StoreClient:
     Args:
         client: signs for this service.
         call_timeout: seconds to wait for an ``apply``.
+        texts: what tools say to people.
     """
 
-    def __init__(self, client: ServiceClient, call_timeout: float = 60.0) -> None:
+    def __init__(self, client: ServiceClient, call_timeout: float = 60.0, texts: Texts | None = None) -> None:
         self.client = client
         self._call_timeout = call_timeout
+        self._texts = texts or Texts()
 
     async def apply(self, call_id: UUID, body: str, user_uid: int) -> CallResult:
         """Send a write call; exactly the stored bytes."""
@@ -118,7 +121,7 @@ class StoreClient:
 
     def context(self, actor: ActorContext) -> ToolContext:
         """What a tool is given."""
-        return ToolContext(actor=actor, reader=self.reader(actor))
+        return ToolContext(actor=actor, reader=self.reader(actor), texts=self._texts)
 
 
 class ActorReader:

@@ -22,6 +22,8 @@ class Executed:
     Attributes:
         duration_ms: exactly 0.0 for declined, held and not-permitted calls of a waiting turn, never for others (T-08).
         changes: the change list of the call.
+        dependency: what the run has to wait for now, although the call was carried out (S-61).
+        recorded: its steps are stored already, only the model has not read it yet.
     """
 
     call: RequestedCall
@@ -31,6 +33,8 @@ class Executed:
     store_call_id: UUID | None = None
     governance: list[GovernanceEntry] = field(default_factory=list)
     reached_store: bool = False
+    dependency: str | None = None
+    recorded: bool = False
 
 
 def measured(started: float) -> float:

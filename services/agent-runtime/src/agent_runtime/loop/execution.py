@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
-from remit_contracts.calls import ApplyRequest, CallOutcome, CallResult, RollbackReason, ToolEffect
+from remit_contracts.calls import CallResult, ToolEffect
 from remit_contracts.changes import ObservedChangeSet
 from remit_contracts.steps import Refusal, RefusalKind
 from service_kit.client import RemoteError
-from service_kit.ids import uuid7
 from service_kit.logging import get_logger
 from sqlalchemy.exc import SQLAlchemyError
 
-from agent_runtime.approvals.preparation import Readied, TurnPreparer, call_scope
-from agent_runtime.approvals.turns import TurnCall
+from agent_runtime.approvals.preparation import TurnPreparer, call_scope
 from agent_runtime.clients.store import StoreClient
 from agent_runtime.configurations.models import Configuration
 from agent_runtime.loop import texts
@@ -25,57 +21,25 @@ from agent_runtime.loop.executed import Executed, invocation_denied, measured, r
 from agent_runtime.loop.held import HeldRun
 from agent_runtime.loop.outcomes import judged, recorded_changes
 from agent_runtime.loop.waiting import of_waiting_turn
-from agent_runtime.loop.write_calls import CallEnd, EndKind, OutcomeOpen, WriteCalls
+from agent_runtime.loop.write_calls import EndKind, OutcomeOpen, WriteCalls
+from agent_runtime.loop.writing import CallItem, CallRefused, CallWriter, CardBounced, HandedCall
 from agent_runtime.models.port import RequestedCall
 from agent_runtime.rules.contracts import RuleDenial
 from agent_runtime.runs.errors import LeaseLost, StepNotStored
 from agent_runtime.runs.models import GovernanceEntry
 from agent_runtime.runs.states import CallInFlight
-from agent_runtime.tools.contracts import Plan, PlanRefused, ToolArgumentError, ToolContext, WriteTool
+from agent_runtime.tools.contracts import (
+    DependencyPending,
+    Plan,
+    PlanRefused,
+    Tool,
+    ToolArgumentError,
+    ToolContext,
+    WriteTool,
+)
 from agent_runtime.tools.result import ToolResult
 
 logger = get_logger(__name__)
-MAX_SENDS = 3
-
-
-class CardBounced(Exception):
-    """The call would have changed more than its card showed; it was undone and the card has to be shown anew (CALLS 4)."""
-
-
-class _CallRefused(Exception):
-    """Ends a tool's write without an answer to conclude from; carries what the model reads."""
-
-    def __init__(self, result: ToolResult) -> None:
-        super().__init__(result.content)
-        self.result = result
-
-
-class _HandedCall:
-    """The one call a write tool is handed."""
-
-    def __init__(self, executor: CallExecutor, held: HeldRun, item: _Item) -> None:
-        self._executor = executor
-        self._held = held
-        self._item = item
-
-    async def apply(self, plan: Plan) -> CallResult:
-        if self._item.answer is not None or self._item.used:
-            raise RuntimeError("a call is applied once")
-        self._item.used = True
-        return await self._executor.apply(self._held, self._item, plan)
-
-
-@dataclass
-class _Item:
-    """A call while it executes."""
-
-    call: RequestedCall
-    readied: Readied
-    configuration: Configuration
-    turn_call: TurnCall | None
-    used: bool = False
-    answer: CallResult | None = None
-    store_call_id: UUID | None = None
 
 
 class CallExecutor:
@@ -93,6 +57,7 @@ class CallExecutor:
         self._preparer = preparer
         self._store = store
         self._calls = calls
+        self._writer = CallWriter(calls)
         self._max_content = max_content
         self._max_artifacts = max_artifacts
         self._remote_budget = remote_budget
@@ -132,9 +97,14 @@ class CallExecutor:
         executed = Executed(call, ToolResult.error(texts.TOOL_FAILED), 0.0, store_call_id=end.call_id)
         executed.reached_store = True
         tool = self._preparer.tool(flight.tool)
+        dependency: str | None = None
         if isinstance(tool, WriteTool):
-            executed.result = await _concluded(tool, flight.plan, end.result, context)
+            try:
+                executed.result = await _concluded(tool, flight.plan, end.result, context)
+            except DependencyPending as pending:
+                executed.result, dependency = _pending(tool, pending)
         executed.result = judged(executed.result, end.result, flight.scope)
+        executed.dependency = None if executed.result.is_error else dependency
         executed.result = executed.result.with_bounded_channels(self._max_content, self._max_artifacts)
         executed.changes = recorded_changes(end.result)
         executed.duration_ms = measured(started)
@@ -169,7 +139,7 @@ class CallExecutor:
         if readied.tool.effect is ToolEffect.REMOTE and not self._within_remote_budget(held):
             return timed(call, ToolResult.error(texts.REMOTE_BUDGET))
         turn_call = turn.call(call.call_id) if turn is not None else None
-        return await self._execute(held, _Item(call, readied, configuration, turn_call))
+        return await self._execute(held, CallItem(call, readied, configuration, turn_call))
 
     def _not_usable(self, call: RequestedCall, code: str) -> Executed:
         text = texts.UNKNOWN_TOOL if code == "unknown_tool" else texts.NOT_PERMITTED
@@ -190,13 +160,14 @@ class CallExecutor:
         held.remote_calls += 1
         return held.remote_calls <= self._remote_budget
 
-    async def _execute(self, held: HeldRun, item: _Item) -> Executed:
+    async def _execute(self, held: HeldRun, item: CallItem) -> Executed:
         context = self._store.context(held.run.actor)
         tool = item.readied.tool
         approved = item.turn_call is not None and (
             held.state.turn is not None and held.state.turn.approves(item.call.call_id)
         )
         governance: list[GovernanceEntry] = []
+        dependency: str | None = None
         try:
             if isinstance(tool, WriteTool):
                 result = await self._write(held, item, tool, context, approved)
@@ -204,10 +175,12 @@ class CallExecutor:
                 result = ToolResult.error(texts.WRITE_UNAPPROVED)
             else:
                 result = await tool.execute(item.readied.arguments, context)
-        except _CallRefused as refused:
+        except CallRefused as refused:
             result = refused.result
         except PlanRefused as refusal:
             result = ToolResult.error(refusal.text)
+        except DependencyPending as pending:
+            result, dependency = _pending(tool, pending)
         except (LeaseLost, StepNotStored, OutcomeOpen, RemoteError, SQLAlchemyError, CardBounced):
             raise
         except Exception as error:
@@ -215,9 +188,14 @@ class CallExecutor:
             result = ToolResult.error(texts.TOOL_FAILED)
         if result.content == texts.WRITE_UNAPPROVED:
             governance.append(GovernanceEntry("write_unapproved", tool.name, item.call.call_id))
-        return self._finished(held, item, result, governance)
+        executed = self._finished(held, item, result, governance)
+        # Refused, undone or failed, the call is an error and nothing is waited for.
+        executed.dependency = None if executed.result.is_error else dependency
+        return executed
 
-    def _finished(self, held: HeldRun, item: _Item, result: ToolResult, governance: list[GovernanceEntry]) -> Executed:
+    def _finished(
+        self, held: HeldRun, item: CallItem, result: ToolResult, governance: list[GovernanceEntry]
+    ) -> Executed:
         executed = timed(item.call, result)
         executed.governance += governance
         executed.store_call_id = item.store_call_id
@@ -230,7 +208,7 @@ class CallExecutor:
         return executed
 
     async def _write(
-        self, held: HeldRun, item: _Item, tool: WriteTool[Any], context: ToolContext, approved: bool
+        self, held: HeldRun, item: CallItem, tool: WriteTool[Any], context: ToolContext, approved: bool
     ) -> ToolResult:
         plan = item.turn_call.plan if item.turn_call is not None else None
         if plan is None or not approved:
@@ -238,69 +216,22 @@ class CallExecutor:
             plan = await tool.plan(item.readied.arguments, context)
             if not approved or item.turn_call is None or item.turn_call.refusal is not None:
                 return ToolResult.error(texts.WRITE_UNAPPROVED)
-        return await tool.write(plan, _HandedCall(self, held, item), context)
-
-    async def apply(self, held: HeldRun, item: _Item, plan: Plan) -> CallResult:
-        """Remember, send, and find out; a call known not to have happened is sent anew under a new id."""
-        previous: tuple[UUID, ...] = ()
-        while True:
-            flight = self._flight(held, item, plan, previous)
-            item.store_call_id = flight.store_call_id
-            await self._calls.remember(held, flight)
-            end = await self._calls.send(held, flight)
-            if end.kind is EndKind.ROLLED_BACK and len(previous) + 1 < MAX_SENDS:
-                previous = (*previous, flight.store_call_id)
-                continue
-            return self._answer(item, end)
-
-    def _answer(self, item: _Item, end: CallEnd) -> CallResult:
-        if end.result is not None:
-            bounced = end.result.outcome is CallOutcome.ROLLED_BACK and (
-                end.result.reason is RollbackReason.MORE_THAN_SHOWN
-            )
-            if bounced:
-                raise CardBounced
-            item.answer = end.result
-            return end.result
-        if end.kind is EndKind.UNKNOWN:
-            raise _CallRefused(ToolResult.error(texts.NOT_CONFIRMED))
-        if end.kind is EndKind.ROLLED_BACK:
-            raise _CallRefused(ToolResult.error(texts.ROLLED_BACK))
-        text = texts.LOCKED if end.code in {"locked", "conflict"} else f"{texts.STORE_REFUSED} ({end.code})"
-        raise _CallRefused(ToolResult.error(text))
-
-    def _flight(self, held: HeldRun, item: _Item, plan: Plan, previous: tuple[UUID, ...]) -> CallInFlight:
-        scope = call_scope(held.run, item.configuration)
-        request = ApplyRequest(
-            run_id=held.run.id,
-            lease_epoch=held.run.lease_epoch,
-            actor=held.run.actor,
-            scope=scope,
-            scope_required=item.configuration.require_assignment_scope,
-            tool=item.call.name,
-            effect=item.readied.tool.effect,
-            write_target=plan.target,
-            operations=list(plan.operations),
-            shown=list(shown) if (shown := item.turn_call.shown if item.turn_call else None) is not None else None,
-        )
-        return CallInFlight(
-            call_id=item.call.call_id,
-            tool=item.call.name,
-            arguments=item.call.arguments,
-            store_call_id=uuid7(),
-            body=request.model_dump_json(by_alias=True),
-            plan=plan,
-            round=held.run.round,
-            scope=scope,
-            previous=previous,
-        )
+        return await tool.write(plan, HandedCall(self._writer, held, item), context)
 
 
 async def _concluded(tool: WriteTool[Any], plan: Plan, result: CallResult, context: ToolContext) -> ToolResult:
     try:
         return await tool.conclude(plan, result, context)
-    except RemoteError:
+    except (RemoteError, DependencyPending):
         raise
     except Exception as error:
         logger.error("tool failed", tool=tool.name, exc_info=error)
         return ToolResult.error(texts.TOOL_FAILED)
+
+
+def _pending(tool: Tool[Any], pending: DependencyPending) -> tuple[ToolResult, str | None]:
+    """What a call has done that waits for a dependency; a failure where the tool does not declare one (S-61)."""
+    if not tool.dependency:
+        logger.error("tool waits for a dependency and declares none", tool=tool.name)
+        return ToolResult.error(texts.TOOL_FAILED), None
+    return pending.result, pending.name

@@ -100,7 +100,8 @@ class SegmentRunner:
 
     async def _segment(self, held: HeldRun) -> None:
         configuration = self._configurations.get(held.run.configuration)
-        await self._recover(held)
+        if not await self._recover(held):
+            return
         if configuration is None:
             await self._settling.fail(held, TerminationReason.INTERNAL_ERROR, "configuration_gone")
             return
@@ -122,11 +123,11 @@ class SegmentRunner:
             rows = await self._journal.runs.states(session, held.run.id)
         held.state = read_state(self._journal.cipher, rows)
 
-    async def _recover(self, held: HeldRun) -> None:
-        """What became of a write call an earlier worker left behind, before anything else."""
+    async def _recover(self, held: HeldRun) -> bool:
+        """What became of a write call an earlier worker left behind, before anything else; false = the run waits."""
         flight = held.state.call
         if flight is None:
-            return
+            return True
         try:
             executed = await self._executor.recover(held, flight)
         except (OutcomeOpen, RemoteError):
@@ -136,9 +137,9 @@ class SegmentRunner:
             call = next(call for call in held.state.open_calls if call.call_id == flight.call_id)
             executed = self._executor.unknown(call, flight)
         if executed is not None:
-            await self._turns.record(held, executed)
-        else:
-            held.state.call = None
+            return await self._turns.finish(held, executed)
+        held.state.call = None
+        return True
 
     async def _round(self, held: HeldRun, configuration: Configuration, model: Model) -> bool:
         """One model call; true = the run has ended."""

@@ -9,7 +9,7 @@ from agent_runtime.approvals.turns import TurnState
 from agent_runtime.loop.held import HeldRun
 from agent_runtime.runs.envelope import Envelope
 from agent_runtime.runs.journal import RunJournal, status_step
-from agent_runtime.runs.models import Entry, GovernanceEntry, NewState, RunChange, StepDraft
+from agent_runtime.runs.models import Entry, GovernanceEntry, RunChange, StepDraft
 from agent_runtime.runs.states import turn_state
 
 FINAL = "final"
@@ -86,21 +86,29 @@ class Settling:
         await self._end(held, change, ())
 
     async def suspend(
-        self, held: HeldRun, turn: TurnState, steps: tuple[StepDraft, ...] = (), states: tuple[NewState, ...] = ()
+        self,
+        held: HeldRun,
+        turn: TurnState,
+        steps: tuple[StepDraft, ...] = (),
+        governance: tuple[GovernanceEntry, ...] = (),
     ) -> None:
-        """The run waits for a person with this turn; nothing of it has run (T-02)."""
+        """The run waits for a person with this turn.
+
+        Args:
+            steps: of a call that was carried out and waits for a dependency; of any other turn nothing has run (T-02).
+        """
         approval = turn.kind == "approval"
         status = RunStatus.WAITING_FOR_APPROVAL if approval else RunStatus.WAITING_FOR_INPUT
         change = RunChange(status=status, release=True, outcome="awaiting_approval" if approval else "awaiting_input")
-        governance = tuple(
+        asked = tuple(
             GovernanceEntry("approval_required", call.tool, call.call_id) for call in turn.card_calls() if approval
         )
         entry = Entry(
             change=change,
             steps=(*steps, status_step(status, change)),
-            states=(*states, turn_state(turn)),
+            states=(turn_state(turn),),
             drop=("call",),
-            governance=governance,
+            governance=(*governance, *asked),
         )
         held.run = await self._journal.write(held.run.id, held.guard, entry)
 

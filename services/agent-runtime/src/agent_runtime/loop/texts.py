@@ -94,6 +94,11 @@ def changed_before_failure(changes: Iterable[RecordChange], omitted: int) -> str
     return f"What was changed and stands: {named}." if named else "Nothing is known to have changed."
 
 
+def dependency_answered(done: str, answer: str) -> str:
+    """What the call had done, and what the person says about what it waited for."""
+    return f"{done} The run waited for something else to be ready. The person says: {answer}"
+
+
 def answered(answer: str) -> str:
     """The person's pick."""
     return f"The person chose: {answer}"

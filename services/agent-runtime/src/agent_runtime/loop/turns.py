@@ -11,10 +11,11 @@ from agent_runtime.approvals.preparation import Readied, TurnPreparer, needs_car
 from agent_runtime.approvals.turns import TurnState, mark_stale, more_than_shown, stale_calls
 from agent_runtime.configurations.models import Configuration
 from agent_runtime.loop.executed import Executed
-from agent_runtime.loop.execution import CallExecutor, CardBounced
+from agent_runtime.loop.execution import CallExecutor
 from agent_runtime.loop.held import HeldRun
 from agent_runtime.loop.recording import tool_message, tool_steps
 from agent_runtime.loop.settling import Settling
+from agent_runtime.loop.writing import CardBounced
 from agent_runtime.models.port import RequestedCall
 from agent_runtime.rules.contracts import RuleDenial
 from agent_runtime.runs.journal import RunJournal
@@ -61,8 +62,25 @@ class TurnRunner:
             except CardBounced:
                 await self._bounce(held, configuration, denials)
                 return False
-            await self.record(held, executed)
+            if not await self.finish(held, executed):
+                return False
         return True
+
+    async def finish(self, held: HeldRun, executed: Executed) -> bool:
+        """Record a call; false = it waits for a dependency, and the run with it (S-61).
+
+        Raises:
+            StepNotStored: see :meth:`record`.
+        """
+        if executed.dependency is None:
+            await self.record(held, executed)
+            return True
+        turn = self._preparer.waits_for(
+            executed.dependency, executed.call, held.state.open_calls, held.run, _round(held), executed.result.content
+        )
+        await self._settling.suspend(held, turn, tool_steps(executed, turn.round), tuple(executed.governance))
+        held.state.call, held.state.turn = None, turn
+        return False
 
     async def record(self, held: HeldRun, executed: Executed) -> None:
         """Result, steps and events of a call in one transaction; the call is no longer in flight.
@@ -72,10 +90,9 @@ class TurnRunner:
         """
         message = tool_message(executed)
         last = len(held.state.open_calls) <= 1
-        round_ = held.state.turn.round if held.state.turn is not None else held.run.round
         entry = Entry(
             change=RunChange(renew=self._lease_seconds),
-            steps=tool_steps(executed, round_),
+            steps=() if executed.recorded else tool_steps(executed, _round(held)),
             states=(message_state(message),),
             drop=("call", "turn") if last else ("call",),
             governance=tuple(executed.governance),
@@ -146,3 +163,7 @@ class TurnRunner:
         if before is not None:
             turn = mark_stale(turn, stale_calls(before, turn))
         await self._settling.suspend(held, turn)
+
+
+def _round(held: HeldRun) -> int:
+    return held.state.turn.round if held.state.turn is not None else held.run.round

@@ -22,12 +22,15 @@ def of_waiting_turn(
     turn: TurnState | None,
     denials: Mapping[str, RuleDenial],
 ) -> Executed | None:
-    """What a call of a waiting turn reads that is not carried out (T-08, T-14, R-042 rows 1 to 5)."""
+    """The result of such a call, none where it is to be carried out."""
     if turn is None:
         return None
+    if turn.done is not None and turn.answer is not None and _asks(call, turn):
+        # Carried out before the run began to wait; all that is left is to tell the model.
+        return Executed(call, ToolResult(texts.dependency_answered(turn.done, turn.answer)), 0.0, recorded=True)
     if (turn.decisions or {}).get(call.call_id) is Decision.DECLINE:
         return _declined(call, turn, denials.get(call.call_id))
-    asks = turn.question is not None and turn.question.call_id == call.call_id
+    asks = _asks(call, turn)
     if isinstance(readied, str):
         return _gone(call, turn, asks)
     if asks and turn.answer is not None:
@@ -37,6 +40,10 @@ def of_waiting_turn(
     if turn.kind == "input" and readied.tool.needs_approval():
         return refused(call, RefusalKind.HELD, texts.HELD, decision="write_unapproved")
     return None
+
+
+def _asks(call: RequestedCall, turn: TurnState) -> bool:
+    return turn.question is not None and turn.question.call_id == call.call_id
 
 
 def _declined(call: RequestedCall, turn: TurnState, denial: RuleDenial | None) -> Executed:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -10,6 +12,7 @@ from pydantic.alias_generators import to_camel
 from remit_contracts.actor import ActorContext
 from remit_contracts.base import Contract
 from remit_contracts.calls import CallResult, ToolEffect
+from service_kit.texts import Texts
 
 from agent_runtime.tools.claims import ClaimOperation, PageTarget, ScopedWrite
 from agent_runtime.tools.conclusions import conclude
@@ -21,6 +24,7 @@ __all__ = [
     "ArgumentsT",
     "ClaimOperation",
     "CopyCheck",
+    "DependencyPending",
     "PageTarget",
     "Plan",
     "PlanRefused",
@@ -37,7 +41,13 @@ __all__ = [
     "WriteCall",
     "WriteTool",
 ]
+_NAME = re.compile(r"\{(\w+)\}")
 NOT_FOUND = "There is no such record, or it cannot be used here. Nothing was changed."
+
+
+def filled(message: str, params: Mapping[str, object]) -> str:
+    """The message with its names filled in one pass: a brace inside a value is the value's own."""
+    return _NAME.sub(lambda found: str(params.get(found[1], found[0])), message)
 
 
 class ToolArguments(BaseModel):
@@ -54,11 +64,37 @@ ArgumentsT = TypeVar("ArgumentsT", bound=ToolArguments)
 
 
 class PlanRefused(Exception):
-    """A plan cannot be made; the text is what the model and the card read. The same for missing and not permitted."""
+    """A plan cannot be made. The same for missing and not permitted.
 
-    def __init__(self, text: str = NOT_FOUND) -> None:
-        super().__init__(text)
-        self.text = text
+    Args:
+        message: English, key of the catalogue for the card; ``{name}`` is filled from ``params``.
+
+    Attributes:
+        text: what the model reads.
+    """
+
+    def __init__(self, message: str = NOT_FOUND, **params: object) -> None:
+        self.message = message
+        self.params = params
+        self.text = filled(message, params)
+        super().__init__(self.text)
+
+
+class DependencyPending(Exception):
+    """Something outside has to be ready before the run goes on; raised by a tool that declares ``dependency`` (S-61).
+
+    What the call wrote within its scope stands, and the run waits for a person to say that it may go on. A write tool
+    raises it from ``conclude``, so that the run also waits where the answer of its call was found after a crash.
+
+    Args:
+        name: what is waited for, as a person reads it.
+        result: what the call has done so far.
+    """
+
+    def __init__(self, name: str, result: ToolResult | None = None) -> None:
+        super().__init__(name)
+        self.name = name
+        self.result = result or ToolResult("The call is not finished.")
 
 
 class StoredRecord(Contract):
@@ -111,15 +147,24 @@ class StoreReader(Protocol):
 
 @dataclass(frozen=True)
 class ToolContext:
-    """Whom a tool works for, and where it may read."""
+    """Whom a tool works for, and where it may read.
+
+    Attributes:
+        texts: catalogues for what a person reads; a tool of another package may bring its own.
+    """
 
     actor: ActorContext
     reader: StoreReader
+    texts: Texts = field(default_factory=Texts)
 
     @property
     def workspace_id(self) -> int:
         """The workspace the run was started in, 0 is live."""
         return self.actor.workspace_id
+
+    def say(self, message: str, **params: object) -> str:
+        """A line for a person in the language of the run's owner; ``{name}`` is filled from ``params``."""
+        return filled(self.texts.text(message, self.actor.locale), params)
 
 
 class WriteCall(Protocol):
@@ -136,6 +181,7 @@ class Tool(Generic[ArgumentsT]):
         effect: an undeclared effect together with ``requires_approval`` counts as a write (S-25, T-50).
         requires_input: the tool asks the person and takes the answer as its result.
         display_only: it only drives the display of the chat (T-63).
+        dependency: it may raise :class:`DependencyPending`; from any other tool that is a failure.
         group: for the gate of a configuration.
     """
 
@@ -148,6 +194,7 @@ class Tool(Generic[ArgumentsT]):
     requires_input: ClassVar[bool] = False
     display_only: ClassVar[bool] = False
     admin_only: ClassVar[bool] = False
+    dependency: ClassVar[bool] = False
 
     async def execute(self, arguments: ArgumentsT, context: ToolContext) -> ToolResult:
         """Do it and say what the model shall read. A write tool goes through a plan instead."""

@@ -41,6 +41,8 @@ class ToolRegistry:
             raise ToolRegistrationError(f"the tool {name} is registered twice")
         if tool.needs_approval() and tool.requires_input:
             raise ToolRegistrationError(f"the tool {name} asks for approval and for input at once")
+        if tool.dependency and tool.requires_input:
+            raise ToolRegistrationError(f"the tool {name} asks for input and waits for a dependency at once")
         if tool.effect is ToolEffect.WRITE and not isinstance(tool, WriteTool):
             raise ToolRegistrationError(f"the tool {name} writes and has no plan")
         self._tools[name] = tool

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -59,10 +60,12 @@ class SmallStore:
         self.requests: list[str] = []
         self.applied: list[tuple[UUID, ApplyRequest]] = []
         self.admins: set[int] = {1}
+        self.people: list[dict[str, Any]] = []
         self.workspace_titles: dict[int, str | None] = {0: "Live"}
         self.answer_claims = True
         self.before_rehearsal: Callable[[], Awaitable[None]] | None = None
-        self.application = _application(self)
+        self.application, living = _application()
+        living.store = self
 
     def fail(self, pattern: str, how: str, **values: Any) -> Fault:
         """Add a fault."""
@@ -194,23 +197,39 @@ def _target(target: Any) -> tuple[str, int | str] | None:
     return (target.table, target.uid) if target is not None else None
 
 
-def caller(request: Request) -> int:
-    """The user on whose behalf; signatures are the real store's business."""
+def claims_of(request: Request) -> dict[str, Any]:
+    """What the assertion says; signatures are the real store's business."""
     token = request.headers["authorization"].removeprefix("Bearer ")
-    claims = jwt.decode(token, options={"verify_signature": False})
+    claims: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})
+    return claims
+
+
+def caller(request: Request) -> int:
+    """The user on whose behalf."""
+    claims = claims_of(request)
     return int(claims["sub"]) if str(claims["sub"]).isdigit() else 0
 
 
-def _application(store: SmallStore) -> FastAPI:
+@dataclass
+class _Living:
+    """The store whose requests are answered."""
+
+    store: SmallStore = field(init=False)
+
+
+@cache
+def _application() -> tuple[FastAPI, _Living]:
+    """Built once: the routes cost more than most tests. They serve the store that lives now; one does at a time."""
+    living = _Living()
     application = FastAPI()
-    application.include_router(_calls(store))
-    application.include_router(_records(store))
-    application.include_router(_people(store))
+    application.include_router(_calls(living))
+    application.include_router(_records(living))
+    application.include_router(_people(living))
 
     @application.middleware("http")
     async def faults(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        store.requests.append(f"{request.method} {request.url.path}")
-        fault = store.fault_of(request)
+        living.store.requests.append(f"{request.method} {request.url.path}")
+        fault = living.store.fault_of(request)
         if fault is None:
             return await call_next(request)
         fault.reached.set()
@@ -229,7 +248,7 @@ def _application(store: SmallStore) -> FastAPI:
         raise error
 
     application.add_exception_handler(StoreProblem, on_problem)
-    return application
+    return application, living
 
 
 async def _cut() -> AsyncIterator[bytes]:
@@ -237,7 +256,7 @@ async def _cut() -> AsyncIterator[bytes]:
     raise ConnectionAbortedError("the answer is cut on purpose")
 
 
-def _calls(store: SmallStore) -> APIRouter:
+def _calls(living: _Living) -> APIRouter:
     router = APIRouter()
 
     @router.post("/v1/calls/{call_id}/apply")
@@ -245,14 +264,14 @@ def _calls(store: SmallStore) -> APIRouter:
         body = ApplyRequest.model_validate_json(await request.body())
         if body.actor.user_uid != caller(request):
             raise StoreProblem(403, "actor_mismatch")
-        return store.apply(call_id, body).model_dump(mode="json", by_alias=True)
+        return living.store.apply(call_id, body).model_dump(mode="json", by_alias=True)
 
     @router.post("/v1/calls/{call_id}/resolve")
     async def resolve(call_id: UUID, request: Request) -> Any:
         body = await request.json()
-        store.fence(UUID(body["runId"]), body["leaseEpoch"])
-        store.resolved.add(call_id)
-        found = store.outcomes.get(call_id)
+        living.store.fence(UUID(body["runId"]), body["leaseEpoch"])
+        living.store.resolved.add(call_id)
+        found = living.store.outcomes.get(call_id)
         committed = found is not None and found.outcome is CallOutcome.COMMITTED
         outcome = CallOutcome.COMMITTED if committed else CallOutcome.ROLLED_BACK
         answer = CallResolution(call_id=call_id, outcome=outcome, result=found if committed else None)
@@ -260,20 +279,20 @@ def _calls(store: SmallStore) -> APIRouter:
 
     @router.post("/v1/rehearsals/{rehearsal_id}")
     async def rehearse(rehearsal_id: UUID, request: Request) -> Any:
-        if store.before_rehearsal is not None:
-            await store.before_rehearsal()
+        if living.store.before_rehearsal is not None:
+            await living.store.before_rehearsal()
         body = RehearsalRequest.model_validate_json(await request.body())
-        return store.rehearse(rehearsal_id, body).model_dump(mode="json", by_alias=True)
+        return living.store.rehearse(rehearsal_id, body).model_dump(mode="json", by_alias=True)
 
     @router.post("/v1/claims")
     async def claims(request: Request) -> Any:
-        answers = store.claims(await request.json())
-        return {"answers": answers if store.answer_claims else []}
+        answers = living.store.claims(await request.json())
+        return {"answers": answers if living.store.answer_claims else []}
 
     return router
 
 
-def _people(store: SmallStore) -> APIRouter:
+def _people(living: _Living) -> APIRouter:
     router = APIRouter()
 
     @router.get("/healthz")
@@ -283,7 +302,8 @@ def _people(store: SmallStore) -> APIRouter:
     @router.get("/v1/auth/me")
     async def me(request: Request) -> Any:
         uid = caller(request)
-        return {"uid": uid, "username": f"user{uid}", "name": "", "locale": "en", "admin": uid in store.admins}
+        living.store.people.append(claims_of(request))
+        return {"uid": uid, "username": f"user{uid}", "name": "", "locale": "en", "admin": uid in living.store.admins}
 
     @router.get("/v1/sites")
     async def sites() -> Any:
@@ -300,41 +320,43 @@ def _people(store: SmallStore) -> APIRouter:
         seen = [
             {"table": item["table"], "tableLabel": item["table"], "uid": item["uid"], "title": "seen"}
             for item in body["records"]
-            if store.rows.get(item["table"], item["uid"], uid) is not None
+            if living.store.rows.get(item["table"], item["uid"], uid) is not None
         ]
-        titles = {str(number): store.workspace_titles.get(number) for number in body["workspaceIds"]}
+        titles = {str(number): living.store.workspace_titles.get(number) for number in body["workspaceIds"]}
         return {"records": seen, "withheld": len(body["records"]) - len(seen), "workspaceTitles": titles}
 
     return router
 
 
-def _records(store: SmallStore) -> APIRouter:
+def _records(living: _Living) -> APIRouter:
     router = APIRouter()
 
     @router.get("/v1/records/{table}/{uid}")
     async def record(table: str, uid: int, request: Request) -> Any:
-        row = store.rows.get(table, uid, caller(request))
+        row = living.store.rows.get(table, uid, caller(request))
         if row is None:
             raise StoreProblem(404, "record_not_found")
         parent = "l10n_parent" if table == "pages" else "l18n_parent"
         translations = [
-            other for other in store.rows.tables[table].values() if other.get(parent) == uid and not other["deleted"]
+            other
+            for other in living.store.rows.tables[table].values()
+            if other.get(parent) == uid and not other["deleted"]
         ]
-        page = store.rows.tables["pages"].get(row["pid"], {})
+        page = living.store.rows.tables["pages"].get(row["pid"], {})
         return {
             "record": row,
-            "hash": store.rows.hash(table, uid),
+            "hash": living.store.rows.hash(table, uid),
             "translations": translations,
             "page": {"uid": row["pid"], "title": page.get("title")},
         }
 
     @router.get("/v1/records/{table}")
     async def records(table: str, pid: int, request: Request, language: int | None = None) -> Any:
-        if table not in store.rows.tables:
+        if table not in living.store.rows.tables:
             raise HTTPException(404)
         rows = [
             row
-            for row in store.rows.tables[table].values()
+            for row in living.store.rows.tables[table].values()
             if row["pid"] == pid and not row["deleted"] and language in {None, row["sys_language_uid"]}
         ]
         return {"records": rows, "nextCursor": None}
@@ -343,7 +365,7 @@ def _records(store: SmallStore) -> APIRouter:
     async def tree(root: int, request: Request) -> Any:
         pages = [
             {**row, "level": 0, "hasChildren": False}
-            for row in store.rows.tables["pages"].values()
+            for row in living.store.rows.tables["pages"].values()
             if row["pid"] == root and not row["deleted"] and not row["sys_language_uid"]
         ]
         return {"pages": pages}

@@ -17,12 +17,14 @@ class SiteLanguage:
         language_id: value of the language field, 0 is the default language.
         title: shown in the prefix of localized titles.
         fallbacks: language ids tried where a translation is missing, in order.
+        locale: such as ``de_DE``; empty where the site names none.
     """
 
     language_id: int
     title: str
     fallbacks: tuple[int, ...] = ()
     fallback_type: str = "strict"
+    locale: str = ""
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,14 @@ class Site:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Site:
-        """Reads ``{identifier, rootPageId, base, languages: [{languageId, title, fallbacks, fallbackType}]}``."""
+        """Reads ``{identifier, rootPageId, base, languages: [{languageId, title, locale, fallbacks, fallbackType}]}``."""
         languages = {
             int(item["languageId"]): SiteLanguage(
                 int(item["languageId"]),
                 str(item.get("title", "")),
                 tuple(int(f) for f in item.get("fallbacks") or ()),
                 str(item.get("fallbackType", "strict")),
+                str(item.get("locale", "")),
             )
             for item in data.get("languages", [])
         }

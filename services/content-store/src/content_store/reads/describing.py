@@ -113,6 +113,7 @@ def _site_view(site: Site, user: BackendUser) -> SiteView:
         LanguageView(
             language_id=language.language_id,
             title=language.title,
+            locale=language.locale,
             fallbacks=list(language.fallbacks),
             fallback_type=language.fallback_type,
         )

@@ -115,6 +115,7 @@ class LanguageView(Contract):
 
     language_id: int
     title: str
+    locale: str = ""
     fallbacks: list[int] = []
     fallback_type: str = "strict"
 

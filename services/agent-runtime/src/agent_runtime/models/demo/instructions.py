@@ -77,9 +77,9 @@ PATTERNS: list[tuple[str, list[re.Pattern[str]]]] = [
     (
         "translate",
         _pattern(
-            rf"\btranslate\s+(?:the\s+)?{PAGE.format('page')}\s+(?:in)?to\s+(?P<language>\w+)",
+            rf"\btranslate\s+(?:the\s+)?{PAGE.format('page')}\s+(?:in)?to\s+(?P<language>\w+(?:-\w+)?)",
             rf"\b(?:übersetze|übersetz)\s+(?:bitte\s+)?(?:die\s+)?{PAGE.format('page')}\s+(?:ins?|nach|auf)\s+(?:das\s+)?"
-            r"(?P<language>\w+)",
+            r"(?P<language>\w+(?:-\w+)?)",
         ),
     ),
     (
@@ -207,5 +207,5 @@ def unquoted(value: str) -> str:
 
 def language_names(word: str) -> tuple[str, ...]:
     """Names and codes a language may have in a site's settings."""
-    lowered = word.lower()
+    lowered = word.lower().replace("_", "-")
     return LANGUAGES.get(lowered, (lowered,))

@@ -125,13 +125,14 @@ def _translate(facts: dict[str, Any], results: list[tuple[RequestedCall, Message
 
 
 def find_language(sites: dict[str, Any], word: str) -> int | None:
-    """The id of a language by its name in either tongue, its own title or its locale."""
+    """The id of a language by its name in either tongue, its own title or its locale (``de``, ``de-DE``)."""
     names = language_names(word)
     for site in sites.get("sites", []):
         for entry in site.get("languages", []):
             title = str(entry.get("title", "")).lower()
             locale = str(entry.get("locale", "")).lower()
-            if title in names or locale.replace("_", "-").split("-")[0] in names:
+            tag = locale.partition(".")[0].replace("_", "-")
+            if title in names or tag in names or tag.split("-")[0] in names:
                 number = entry.get("languageId", entry.get("id"))
                 return int(number) if number is not None else None
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_runtime.tools.builtin.ask_choice import AskChoice
+from agent_runtime.questions.ask_choice import AskChoice
 from agent_runtime.tools.builtin.clear_cache import ClearCache
 from agent_runtime.tools.builtin.copies import CopyRecord, CreateTranslationDraft
 from agent_runtime.tools.builtin.create_content import CreateContentElementDraft

@@ -37,6 +37,9 @@ class ClearCache(WriteTool[ClearCacheArguments]):
         """The flush happens after the commit (S-59)."""
         return Plan(
             operations=(FlushCache(group=arguments.group),),
-            lines=(f"Flush the caches of the group {arguments.group}", "No record changes."),
+            lines=(
+                context.say("Flush the caches of the group {group}", group=arguments.group),
+                context.say("No record changes."),
+            ),
             success=f"The caches of the group {arguments.group} were flushed.",
         )

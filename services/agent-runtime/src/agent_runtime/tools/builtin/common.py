@@ -39,7 +39,7 @@ def excerpt(value: Any) -> str:
 
 def label(table: str, stored: StoredRecord) -> str:
     """A record as a person names it: its title in brackets, table and uid."""
-    title = _SPACE.sub(" ", stored.text(LABEL_FIELDS.get(table, "title"))).strip() or "no title"
+    title = _SPACE.sub(" ", stored.text(LABEL_FIELDS.get(table, "title"))).strip() or "–"
     return f"[{title[:EXCERPT]}] ({table}:{stored.number('uid')})"
 
 

@@ -25,6 +25,8 @@ from agent_runtime.tools.contracts import (
 )
 
 Table = Literal["pages", "tt_content"]
+TRANSLATE = {"pages": "Translate the page {record}", "tt_content": "Translate the content element {record}"}
+COPY_HIDDEN = {"pages": "The copy is hidden; subpages are not copied.", "tt_content": "The copy is hidden."}
 PARENT_FIELD = {"pages": "l10n_parent", "tt_content": "l18n_parent"}
 
 
@@ -67,15 +69,14 @@ class CreateTranslationDraft(WriteTool[TranslationArguments]):
         title = await language_title(context, language)
         if title is None:
             raise PlanRefused("No site has that language. Nothing was changed.")
-        kind = "page" if table == "pages" else "content element"
         expects: list[Expect] = expectation(table, stored)
         return Plan(
             operations=(*expects, Cmdmap(cmdmap={table: {str(arguments.uid): {"localize": language}}})),
             target=WriteTarget(table=table, uid=arguments.uid, copied=True),
             lines=(
-                f"Translate the {kind} {label(table, stored)}",
-                f"Into: {title} (language {language})",
-                "The draft is hidden; its texts are taken over from the original.",
+                context.say(TRANSLATE[table], record=label(table, stored)),
+                context.say("Into: {title} (language {language})", title=title, language=language),
+                context.say("The draft is hidden; its texts are taken over from the original."),
             ),
             affected=AffectedRecord(table=table, uid=arguments.uid),
             language=language,
@@ -126,22 +127,22 @@ class CopyRecord(WriteTool[CopyArguments]):
         page = await existing(context, "pages", arguments.target_page)
         if stored.number("sys_language_uid") > 0:
             raise PlanRefused("A translation cannot be copied alone; copy its original. Nothing was changed.")
-        place, position = arguments.target_page, "first"
+        place, to = arguments.target_page, context.say("To: page {page}, first", page=label("pages", page))
         if arguments.after_uid:
             anchor = await existing(context, arguments.table, arguments.after_uid)
             if anchor.number("pid") != arguments.target_page:
                 raise PlanRefused(ANCHOR_ELSEWHERE)
-            place, position = -arguments.after_uid, f"after {label(arguments.table, anchor)}"
+            after = label(arguments.table, anchor)
+            to = context.say("To: page {page}, after {anchor}", page=label("pages", page), anchor=after)
+            place = -arguments.after_uid
         command: Any = {"action": "paste", "target": place, "update": {"hidden": 1}}
         return Plan(
             operations=(Cmdmap(cmdmap={arguments.table: {str(arguments.uid): {"copy": command}}}),),
             target=WriteTarget(table=arguments.table, uid=arguments.uid, copied=True),
             lines=(
-                f"Copy {label(arguments.table, stored)}",
-                f"To: page {label('pages', page)}, {position}",
-                "The copy is hidden."
-                if arguments.table == "tt_content"
-                else "The copy is hidden; subpages are not copied.",
+                context.say("Copy {record}", record=label(arguments.table, stored)),
+                to,
+                context.say(COPY_HIDDEN[arguments.table]),
             ),
             affected=AffectedRecord(table=arguments.table),
             copy_check=CopyCheck(

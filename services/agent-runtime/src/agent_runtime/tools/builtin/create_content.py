@@ -62,13 +62,15 @@ class CreateContentElementDraft(WriteTool[CreateContentArguments]):
         if not arguments.header and not arguments.bodytext:
             raise PlanRefused("Neither a header nor a text was given. Nothing was changed.")
         page = await existing(context, "pages", arguments.page)
-        position, place = f"column {arguments.column}, first", arguments.page
+        position = context.say("Position: column {column}, first", column=arguments.column)
+        place = arguments.page
         if arguments.after_content_uid:
             anchor = await existing(context, "tt_content", arguments.after_content_uid)
             same = (anchor.number("pid"), anchor.number("sys_language_uid")) == (arguments.page, arguments.language)
             if not same:
                 raise PlanRefused(ANCHOR_ELSEWHERE)
-            position, place = f"after {label('tt_content', anchor)}", -arguments.after_content_uid
+            position = context.say("Position: after {anchor}", anchor=label("tt_content", anchor))
+            place = -arguments.after_content_uid
         values: dict[str, Any] = {
             "CType": arguments.type,
             "header": arguments.header,
@@ -77,11 +79,14 @@ class CreateContentElementDraft(WriteTool[CreateContentArguments]):
             "sys_language_uid": arguments.language,
             "hidden": 1,
         }
-        lines = [f"New content element ({arguments.type}) on page {label('pages', page)}", f"Position: {position}"]
+        headline = context.say(
+            "New content element ({type}) on page {page}", type=arguments.type, page=label("pages", page)
+        )
+        lines = [headline, position]
         lines += [f"{name}: {excerpt(values[name])}" for name in ("header", "bodytext") if values[name]]
         if arguments.language:
-            lines.append(f"Language: {arguments.language}")
-        lines.append("It is created hidden.")
+            lines.append(context.say("Language: {language}", language=arguments.language))
+        lines.append(context.say("It is created hidden."))
         return Plan(
             operations=(
                 Datamap(datamap={"tt_content": {NEW: {"pid": place, **values}}}),

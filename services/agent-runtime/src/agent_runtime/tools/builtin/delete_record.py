@@ -52,18 +52,19 @@ class DeleteRecord(WriteTool[DeleteArguments]):
         stored = await existing(context, table, arguments.uid)
         if table == "pages" and stored.number("is_siteroot"):
             raise PlanRefused("The root page of a site is not deleted here. Nothing was changed.")
-        lines = [f"Delete {label(table, stored)}"]
+        lines = [context.say("Delete {record}", record=label(table, stored))]
         if table == "pages":
             below = [
                 page for page in await context.reader.page_tree(arguments.uid, 10) if page.get("uid") != arguments.uid
             ]
             if below and not arguments.include_subpages:
                 raise PlanRefused(
-                    f"The page has {len(below)} subpages; say includeSubpages to delete them too. Nothing was changed."
+                    "The page has {count} subpages; say includeSubpages to delete them too. Nothing was changed.",
+                    count=len(below),
                 )
-            lines.append(f"With its content and {len(below)} subpages.")
+            lines.append(context.say("With its content and {count} subpages.", count=len(below)))
         else:
-            lines.append(f"On page {page_label(stored)}")
+            lines.append(context.say("On page {page}", page=page_label(stored)))
         expects = expectation(table, stored)
         return Plan(
             operations=(

@@ -18,6 +18,7 @@ from agent_runtime.tools.contracts import (
     PlanRefused,
     ReadBack,
     ScopedWrite,
+    StoredRecord,
     ToolArguments,
     ToolContext,
     WriteTool,
@@ -56,7 +57,8 @@ class MoveContentElement(WriteTool[MoveContentArguments]):
         stored = await existing(context, "tt_content", arguments.uid)
         page = await existing(context, "pages", arguments.target_page)
         column = stored.number("colPos") if arguments.column is None else arguments.column
-        place, position = arguments.target_page, "first"
+        place = arguments.target_page
+        anchor: StoredRecord | None = None
         if arguments.after_content_uid == arguments.uid:
             raise PlanRefused("An element cannot be put after itself. Nothing was changed.")
         if arguments.after_content_uid:
@@ -65,7 +67,7 @@ class MoveContentElement(WriteTool[MoveContentArguments]):
             if (anchor.number("pid"), anchor.number("sys_language_uid")) != (arguments.target_page, language):
                 raise PlanRefused(ANCHOR_ELSEWHERE)
             column = anchor.number("colPos") if arguments.column is None else column
-            place, position = -arguments.after_content_uid, f"after {label('tt_content', anchor)}"
+            place = -arguments.after_content_uid
         # An editor without a right on the column may still move within it, so it is written only when it changes.
         update = {} if column == stored.number("colPos") else {"colPos": column}
         command = {"action": "paste", "target": place, "update": update}
@@ -78,9 +80,11 @@ class MoveContentElement(WriteTool[MoveContentArguments]):
             ),
             target=WriteTarget(table="tt_content", uid=arguments.uid),
             lines=(
-                f"Content element {label('tt_content', stored)}",
-                f"From: page {page_label(stored)}, column {stored.number('colPos')}",
-                f"To: page {label('pages', page)}, column {column}, {position}",
+                context.say("Content element {element}", element=label("tt_content", stored)),
+                context.say(
+                    "From: page {page}, column {column}", page=page_label(stored), column=stored.number("colPos")
+                ),
+                _destination(context, label("pages", page), column, anchor),
             ),
             affected=AffectedRecord(table="tt_content", uid=arguments.uid, fields=("colPos", "pid", "sorting")),
             read_back=(
@@ -94,6 +98,13 @@ class MoveContentElement(WriteTool[MoveContentArguments]):
             success=f"Moved {label('tt_content', stored)} to page {label('pages', page)}.",
             touches=(reference("tt_content", arguments.uid),),
         )
+
+
+def _destination(context: ToolContext, page: str, column: int, anchor: StoredRecord | None) -> str:
+    if anchor is None:
+        return context.say("To: page {page}, column {column}, first", page=page, column=column)
+    after = label("tt_content", anchor)
+    return context.say("To: page {page}, column {column}, after {anchor}", page=page, column=column, anchor=after)
 
 
 class MovePageArguments(ToolArguments):
@@ -131,12 +142,14 @@ class MovePage(WriteTool[MovePageArguments]):
         parent = await existing(context, "pages", arguments.parent)
         if stored.number("sys_language_uid") or parent.number("sys_language_uid"):
             raise PlanRefused("A translation of a page cannot be moved; move the page itself. Nothing was changed.")
-        place, position = arguments.parent, "first"
+        place, to = arguments.parent, context.say("To: below {page}, first", page=label("pages", parent))
         if arguments.after_page_uid:
             anchor = await existing(context, "pages", arguments.after_page_uid)
             if anchor.number("pid") != arguments.parent:
                 raise PlanRefused("The page to put it after does not lie below that parent. Nothing was changed.")
-            place, position = -arguments.after_page_uid, f"after {label('pages', anchor)}"
+            after = label("pages", anchor)
+            to = context.say("To: below {page}, after {anchor}", page=label("pages", parent), anchor=after)
+            place = -arguments.after_page_uid
         expects = expectation("pages", stored)
         return Plan(
             operations=(
@@ -146,10 +159,10 @@ class MovePage(WriteTool[MovePageArguments]):
             ),
             target=WriteTarget(table="pages", uid=arguments.uid),
             lines=(
-                f"Page {label('pages', stored)}",
-                f"From: below pages:{stored.number('pid')}",
-                f"To: below {label('pages', parent)}, {position}",
-                "Its subpages move along.",
+                context.say("Page {page}", page=label("pages", stored)),
+                context.say("From: below pages:{uid}", uid=stored.number("pid")),
+                to,
+                context.say("Its subpages move along."),
             ),
             affected=AffectedRecord(table="pages", uid=arguments.uid, fields=("pid", "sorting")),
             read_back=(

@@ -44,13 +44,14 @@ class PageMetadataArguments(ToolArguments):
     twitter_description: Text | None = Field(default=None, alias="twitter_description")
 
 
-def field_update(table: str, stored: StoredRecord, values: dict[str, Any], headline: str) -> Plan:
+def field_update(table: str, stored: StoredRecord, values: dict[str, Any], headline: str, context: ToolContext) -> Plan:
     """A plan that sets fields of one row: expects it unchanged, writes, reads it back."""
     uid = stored.number("uid")
     lines = [headline]
     for name, value in values.items():
         old, new = stored.text(name), str(value)
-        lines.append(f"{name}: unchanged" if old == new else f"{name}: {excerpt(old)} → {excerpt(new)}")
+        same = context.say("{field}: unchanged", field=name)
+        lines.append(same if old == new else f"{name}: {excerpt(old)} → {excerpt(new)}")
     expects = expectation(table, stored)
     operations = [
         *expects,
@@ -88,8 +89,9 @@ class UpdatePageMetadata(WriteTool[PageMetadataArguments]):
         if not values:
             raise PlanRefused(NOTHING_GIVEN)
         stored = await existing(context, "pages", arguments.uid)
-        headline = f"Page {label('pages', stored)}: {len(values)} field{'s' if len(values) > 1 else ''}"
-        return field_update("pages", stored, values, headline)
+        counted = "Page {page}: {count} fields" if len(values) > 1 else "Page {page}: 1 field"
+        headline = context.say(counted, page=label("pages", stored), count=len(values))
+        return field_update("pages", stored, values, headline, context)
 
 
 class ContentElementArguments(ToolArguments):
@@ -118,9 +120,12 @@ class UpdateContentElement(WriteTool[ContentElementArguments]):
         other = sorted(set(arguments.fields) - ELEMENT_TEXT_FIELDS)
         if other:
             raise PlanRefused(
-                f"This tool writes only {', '.join(sorted(ELEMENT_TEXT_FIELDS))}; not {', '.join(other)[:200]}. "
-                "Nothing was changed."
+                "This tool writes only {allowed}; not {given}. Nothing was changed.",
+                allowed=", ".join(sorted(ELEMENT_TEXT_FIELDS)),
+                given=", ".join(other)[:200],
             )
         stored = await existing(context, "tt_content", arguments.uid)
-        headline = f"Content element {label('tt_content', stored)} on page {page_label(stored)}"
-        return field_update("tt_content", stored, dict(arguments.fields), headline)
+        headline = context.say(
+            "Content element {element} on page {page}", element=label("tt_content", stored), page=page_label(stored)
+        )
+        return field_update("tt_content", stored, dict(arguments.fields), headline, context)
