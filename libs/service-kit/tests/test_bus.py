@@ -24,6 +24,7 @@ from service_kit.bus import (
 )
 from service_kit.bus.kafka_consumer import KafkaPoller
 from service_kit.bus.memory import MemoryBus
+from service_kit.bus.port import PipeliningBus
 from service_kit.bus.subscription import with_timing
 from service_kit.ids import uuid7
 from service_kit.settings import ProducerMode
@@ -222,6 +223,38 @@ async def test_a_message_over_the_limit_is_refused(bus: EventBus, topic: str) ->
     with pytest.raises(MessageTooLargeError):
         await bus.publish(Message(topic, "k", b"x" * 1_100_000))
     await bus.publish(Message(topic, "k", b"x" * 990_000))
+
+
+async def test_messages_sent_without_waiting_keep_their_order_and_end_at_the_first_that_cannot_go(
+    broker: BrokerServer, until: Until
+) -> None:
+    if broker.kind != "kafka":
+        pytest.skip("needs a broker with idempotent producers (Apache Kafka)")
+    address, topic = f"kafka://{broker.address}", f"kit.{uuid7().hex[-12:]}"
+    plain = create_bus(address, client_id="kit", producer="plain")
+    # Nothing guards the order of a plain producer, so it sends one after the other.
+    assert isinstance(plain, PipeliningBus)
+    assert not plain.pipelines
+    bus = create_bus(address, client_id="kit", producer="idempotent")
+    assert isinstance(bus, PipeliningBus)
+    assert bus.pipelines
+    await bus.start()
+    try:
+        await bus.ensure_topics([Topic(topic, partitions=2)])
+        many = [Message(topic, "k", f"{number:05}".encode() * 100) for number in range(100)]
+        assert await bus.publish_all(many) == (100, None)
+        arrived, error = await bus.publish_all(
+            [Message(topic, "k", b"a"), Message(topic, "k", b"x" * 1_100_000), Message(topic, "k", b"never")]
+        )
+        assert arrived == 1
+        assert isinstance(error, MessageTooLargeError)
+        await bus.publish(Message(topic, "k", b"end"))
+        recorder = Recorder()
+        async with running(bus.subscribe([topic], recorder, group=group())):
+            await until(lambda: recorder.texts()[-1:] == ["end"])
+        assert recorder.texts() == [*(message.value.decode() for message in many), "a", "end"]
+    finally:
+        await bus.stop()
 
 
 async def test_topics_can_be_ensured_again(bus: EventBus, topic: str) -> None:

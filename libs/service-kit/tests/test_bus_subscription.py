@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
-from service_kit.bus import BusUnavailableError, Message, ReceivedMessage, RetryPolicy, Subscription
+from service_kit.bus import (
+    BusUnavailableError,
+    Message,
+    PoisonMessageError,
+    ReceivedMessage,
+    RetryPolicy,
+    Subscription,
+)
 from service_kit.bus.memory import MemoryBroker, MemoryBus, MemoryPoller
 from service_kit.bus.policy import Timing
+from service_kit.bus.subscription import MAX_TOGETHER
 
 Until = Callable[[Callable[[], bool | Awaitable[bool]]], Awaitable[None]]
 TIMING = Timing(poll=0.02, stop=0.1, stuck=0.1, reopen=0.01)
@@ -114,6 +122,53 @@ async def test_a_broker_that_is_away_is_waited_for(until: Until) -> None:
     subscription.stop()
     await task
     assert received[1].offset == received[0].offset == 0
+
+
+class Grouping:
+    """Takes messages together; one that is bad fails the group it is in, and then alone."""
+
+    def __init__(self, bad: bytes | None = None) -> None:
+        self.bad = bad
+        self.groups: list[list[bytes]] = []
+        self.alone: list[bytes] = []
+
+    async def __call__(self, message: ReceivedMessage) -> None:
+        if message.value == self.bad:
+            raise PoisonMessageError("bad")
+        self.alone.append(message.value)
+
+    async def many(self, messages: Sequence[ReceivedMessage]) -> None:
+        if any(message.value == self.bad for message in messages):
+            raise ValueError("one of them is bad")
+        self.groups.append([message.value for message in messages])
+
+
+@pytest.mark.parametrize("bad", [None, b"m3"])
+async def test_messages_that_arrive_together_are_handled_together_unless_one_of_them_is_bad(
+    until: Until, bad: bytes | None
+) -> None:
+    bus = MemoryBus()
+    sent = [f"m{number}".encode() for number in range(MAX_TOGETHER + 3)]
+    for value in sent:
+        await bus.publish(Message("t", "k", value))
+    handler = Grouping(bad)
+
+    async def open_poller() -> MemoryPoller:
+        return MemoryPoller(bus.broker, ("t",), "g")
+
+    subscription = Subscription(open_poller, handler, bus.publish, commits=True, timing=TIMING)
+    task = asyncio.create_task(subscription.run())
+    await until(lambda: subscription.status.handled + subscription.status.dead == len(sent))
+    subscription.stop()
+    await task
+    if bad is None:
+        assert handler.groups == [sent[:MAX_TOGETHER], sent[MAX_TOGETHER:]]
+        assert handler.alone == []
+    else:
+        assert handler.alone == [value for value in sent[:MAX_TOGETHER] if value != bad]
+        assert handler.groups == [sent[MAX_TOGETHER:]]
+        assert subscription.status.dead == 1
+    assert sum(offset for (_, place), offset in bus.broker.committed.items() if place[0] == "t") == len(sent)
 
 
 async def test_an_unreachable_dead_letter_topic_keeps_the_message(until: Until) -> None:

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from chat_gateway.access.visibility import Visible
 from chat_gateway.approvals.errors import DecisionIncompleteError
-from chat_gateway.approvals.presenter import blocked_reasons, present_card, scope_sentence
+from chat_gateway.approvals.presenter import Known, blocked_reasons, present_card, scope_sentence
 from chat_gateway.approvals.rehearsed import rehearsal_lines
 from chat_gateway.approvals.schemas import ApprovalCard
 from chat_gateway.approvals.service import decisions_per_call
@@ -19,6 +19,7 @@ from service_kit.texts import Texts
 
 TEXTS = Texts([PACKAGE])
 TABLES = {"pages": "Page", "tt_content": "Content"}
+KNOWN = Known(Visible(), TABLES, {0: "English", 1: "German"})
 RULE = RefusedByRule(rule="draft_workspace", code="live_write", explanation="Never live.")
 
 
@@ -36,7 +37,7 @@ def call(name: str = "c1", **values: Any) -> PendingCallView:
 
 def card(*calls: PendingCallView, **values: Any) -> ApprovalCard:
     turn = PendingTurn(turn_digest="d", kind="approval", calls=calls, **values)
-    return present_card(turn, UUID(int=1), Visible(), TABLES, words)
+    return present_card(turn, UUID(int=1), KNOWN, words)
 
 
 @pytest.mark.req("R-121", "R-120")
@@ -53,10 +54,14 @@ def test_the_workspace_sentence_is_made_from_id_and_title_alone() -> None:
 
 @pytest.mark.req("R-122")
 def test_no_language_is_not_the_default_language() -> None:
-    none, default, one = card(call("a"), call("b", language=0), call("c", language=1)).calls
+    none, default, one, untitled, every = card(
+        call("a"), call("b", language=0), call("c", language=1), call("d", language=2), call("e", language=-1)
+    ).calls
     assert none.language_sentence is None
     assert default.language_sentence == "Target language: the default language (0)."
-    assert one.language_sentence == "Target language: 1."
+    assert (one.language_title, one.language_sentence) == ("German", "Target language: German (1).")
+    assert (untitled.language_title, untitled.language_sentence) == (None, "Target language: 2.")
+    assert (every.language_title, every.language_sentence) == (None, "Target language: all languages (-1).")
 
 
 @pytest.mark.req("R-124", "R-125", "P-03")
@@ -177,20 +182,28 @@ def test_a_card_that_cannot_be_checked_names_nothing() -> None:
 
 
 def test_the_card_speaks_german() -> None:
-    turn = PendingTurn(turn_digest="d", kind="approval", calls=(call("a"),))
-    found = present_card(turn, UUID(int=1), Visible(), TABLES, german)
-    assert found.approve_label == "Freigeben: Eigenschaften der Seite ändern"
-    assert found.calls[0].workspace_sentence == "Schreibt in die Live-Website."
+    turn = PendingTurn(
+        turn_digest="d",
+        kind="approval",
+        calls=(call("a"), call("b", language=1, workspace_id=3, workspace_title="Entwurf"), call("c", workspace_id=4)),
+    )
+    found = present_card(turn, UUID(int=1), KNOWN, german)
+    assert found.approve_label == "Freigeben: Eigenschaften der Seite ändern (3×)"
+    live, draft, withheld = found.calls
+    assert live.workspace_sentence == "Schreibt in die Live-Website."
+    assert draft.workspace_sentence == "Schreibt in den Workspace „Entwurf“ (3)."
+    assert withheld.workspace_sentence == "Schreibt in den Workspace 4; sein Titel ist für Sie nicht sichtbar."
+    assert draft.language_sentence == "Zielsprache: German (1)."
 
 
 def test_the_scope_is_said_from_its_data() -> None:
     summary = {"pages": [{"page": 4, "depth": 2}, {"page": 5, "depth": 0}], "records": ["pages:9"], "languages": [0, 1]}
-    assert scope_sentence(summary, words) == (
-        "This assignment may write: page 4 and 2 level(s) below it; page 5; record pages:9; only in the languages 0, 1."
+    assert scope_sentence(summary, {1: "German"}, words) == (
+        "This assignment may write: page 4 and 2 level(s) below it; page 5; record pages:9; only in the languages 0, German (1)."
     )
-    assert scope_sentence({"pages": [], "records": []}, words) == "This assignment may write nothing."
-    assert scope_sentence(None, words) is None
-    assert scope_sentence({"pages": "nonsense"}, words) is None
+    assert scope_sentence({"pages": [], "records": []}, {}, words) == "This assignment may write nothing."
+    assert scope_sentence(None, {}, words) is None
+    assert scope_sentence({"pages": "nonsense"}, {}, words) is None
 
 
 @pytest.mark.req("T-33")

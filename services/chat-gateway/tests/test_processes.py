@@ -20,6 +20,7 @@ from gateway_support.store import visible
 from remit_contracts.runs import RunStatus
 from remit_harness.databases import Databases
 from remit_harness.servers import BrokerServer
+from remit_local.processes import free_port
 from service_kit.bus import create_bus
 from service_kit.ids import uuid7
 from sqlalchemy import text
@@ -40,6 +41,7 @@ def environment(settings: GatewaySettings) -> dict[str, str]:
         "CHAT_GATEWAY_AGENT_RUNTIME_URL": settings.agent_runtime_url,
         "CHAT_GATEWAY_CONTENT_STORE_URL": settings.content_store_url,
         "CHAT_GATEWAY_REFILL_INTERVAL": "1",
+        **({"CHAT_GATEWAY_CONSUMER_PORT": str(settings.consumer_port)} if settings.consumer_port else {}),
     }
 
 
@@ -100,11 +102,16 @@ async def test_a_consumer_that_is_killed_shows_every_change_exactly_once(
         # Killed in the middle, then started again; that start gets everything from the beginning once more, as after
         # an offset that was never committed (and without waiting until the broker gives a dead member up).
         for until in (total // 3, total):
-            settings = stack.settings.model_copy(update={"consumer_group": f"gw-{uuid7()}"})
+            own = {"consumer_group": f"gw-{uuid7()}", "consumer_port": free_port()}
+            settings = stack.settings.model_copy(update=own)
             async with asyncio.timeout(100), program(settings, "consume") as process:
                 while await projected(stack, run_id) < until:
                     assert process.returncode is None
                     await asyncio.sleep(0.02)
+                health = f"http://{settings.host}:{settings.consumer_port}"
+                ready = await stack.http.get(f"{health}/readyz")
+                assert ready.json()["checks"] == {"database": "ok", "consumer": "ok"}
+                assert "remit_consumer_partitions" in (await stack.http.get(f"{health}/metrics")).text
                 process.send_signal(signal.SIGKILL)
         async with stack.database.read() as session:
             steps = list(await session.scalars(text("SELECT sequence FROM run_step ORDER BY sequence")))

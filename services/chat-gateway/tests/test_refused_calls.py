@@ -57,7 +57,7 @@ def segment(case: Case, *, typed: bool) -> Steps:
     return steps
 
 
-@pytest.mark.req("R-041", "R-042", "R-047", "T-08")
+@pytest.mark.req("R-040", "R-041", "R-042", "R-047", "T-08")
 @pytest.mark.parametrize("case", CASES, ids=[case.row for case in CASES])
 @pytest.mark.parametrize("typed", [True, False], ids=["typed", "structural"])
 def test_each_row_reads_the_same_from_type_and_from_structure(case: Case, typed: bool) -> None:

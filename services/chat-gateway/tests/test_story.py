@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from importlib.resources import files
+from pathlib import Path
+
 import pytest
 from gateway_support.stack import Stack
 from gateway_support.store import visible
 from remit_contracts.calls import CallOutcome, RehearsedCall, ShownChange
 from remit_contracts.changes import ChangeAction, ObservedChangeSet, RecordChange
 from remit_contracts.runs import PendingCallView, PendingTurn
+from sqlalchemy import text
 
 
 def card(digest: str = "d1", call: str = "c1", tool: str = "update_page_metadata") -> PendingTurn:
@@ -140,6 +144,7 @@ async def test_a_second_message_while_a_turn_runs_is_refused(stack: Stack) -> No
     assert len(stack.runtime.runs) == 1
 
 
+@pytest.mark.req("R-065")
 async def test_scope_and_workspace_ride_on_the_actor_of_every_run(stack: Stack) -> None:
     scope = {"pages": [{"page": 4, "depth": 1}]}
     conversation = await stack.conversation(assignmentScope=scope, workspaceId=3)
@@ -153,7 +158,77 @@ async def test_scope_and_workspace_ride_on_the_actor_of_every_run(stack: Stack) 
         assert started.start.actor.user_uid == 7
 
 
-async def test_without_a_scope_the_actor_has_none(stack: Stack) -> None:
+@pytest.mark.req("R-065", "R-061")
+async def test_without_a_scope_the_actor_has_none_whatever_page_is_selected_now_or_before(stack: Stack) -> None:
+    stack.store.show(visible("pages", 3, "News"))
     conversation = await stack.conversation()
-    _, run = await stack.say(conversation)
-    assert run.start.actor.assignment_scope is None
+    for context in ({"pageId": 3}, {"pageId": 0}):
+        body = {"content": "Go on", "viewContext": context}
+        answer = await stack.request("POST", f"/conversations/{conversation}/messages", body)
+        assert answer.status_code == 202
+        run_id, run = stack.runtime.only()
+        assert run.start.actor.assignment_scope is None
+        system, *rest = run.start.messages
+        assert "page 3" in system.content
+        # Of the page selected last, nothing but the prompt's own text goes anywhere.
+        assert "lastPageId" not in run.start.model_dump_json()
+        assert "page 3" not in "".join(message.content for message in rest)
+        await stack.finish(run_id)
+
+
+@pytest.mark.req("R-061")
+def test_nothing_but_the_prompt_builder_knows_the_page_selected_last() -> None:
+    package = Path(str(files("chat_gateway")))
+    sources = {path.relative_to(package).as_posix(): path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
+    assert len(sources) > 50
+    naming = {name for name, source in sources.items() if "lastPageId" in source or "last_page_id" in source}
+    assert naming == {"conversations/view_context.py"}
+    # What may fall back to it is asked for titles in the prompt alone.
+    users = {name for name, source in sources.items() if "page_to_name" in source}
+    assert users == {"conversations/view_context.py", "conversations/service.py"}
+    assert sources["conversations/service.py"].count("page_to_name(") == 1
+
+
+@pytest.mark.req("R-126")
+@pytest.mark.parametrize(
+    ("refusal", "ms", "code"), [("not_permitted", 0.0, "not_permitted"), ("policy", 3.5, "failed")]
+)
+async def test_an_approved_call_that_is_refused_when_it_runs_is_shown_as_not_carried_out(
+    stack: Stack, refusal: str, ms: float, code: str
+) -> None:
+    conversation = await stack.conversation()
+    run_id, run = await stack.say(conversation)
+    await stack.wait_with(run_id, card())
+    decided = await stack.request(
+        "POST", f"/conversations/{conversation}/decision", {"turnDigest": "d1", "decision": "approve"}
+    )
+    # The answer to a decision says that the run goes on, and nothing about what was carried out.
+    assert (decided.status_code, decided.json()) == (202, {"status": "running"})
+    run.steps.next_segment()
+    run.steps.add("approval", {"decisions": {"c1": "approve"}})
+    run.steps.tool("update_page_metadata", "c1", error=True, ms=ms, refusal=refusal)
+    run.steps.llm()
+    await stack.finish(run_id, "It was not allowed any more.")
+    poll = await stack.messages(conversation)
+    assert [(line["tool"], line["code"]) for line in poll["activity"]] == [("update_page_metadata", code)]
+    assert poll["changesAvailable"] is False
+    assert (await stack.changes(conversation))["rows"] == []
+
+
+@pytest.mark.req("R-046")
+async def test_activity_lines_of_closed_segments_keep_the_form_they_have(stack: Stack) -> None:
+    conversation = await stack.conversation()
+    run_id, run = await stack.say(conversation)
+    run.steps.tool("update_page_metadata", "c0")
+    await stack.wait_with(run_id, card())
+    async with stack.database.unit_of_work() as session:
+        await session.execute(
+            text("UPDATE activity SET entry = jsonb_set(entry::jsonb, '{code}', '\"written_by_an_older_version\"')")
+        )
+    run.steps.next_segment()
+    run.steps.add("approval", {"decisions": {"c1": "approve"}})
+    run.steps.whole_write("update_page_metadata", "c1", "pages", 3)
+    run.steps.llm()
+    await stack.finish(run_id)
+    codes = [(line["callId"], line["code"]) for line in (await stack.messages(conversation))["activity"]]
+    assert codes == [("c0", "written_by_an_older_version"), ("c1", "done")]

@@ -5,6 +5,7 @@ Written in the same transaction as what the event causes, so an event counts onc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
@@ -79,6 +80,11 @@ class Inbox:
             INSERT INTO {s}.inbox (consumer, event_id) VALUES (:consumer, :event_id)
             ON CONFLICT DO NOTHING RETURNING event_id
         """)
+        self._remember_all = text(f"""
+            INSERT INTO {s}.inbox (consumer, event_id)
+            SELECT :consumer, event_id FROM unnest(CAST(:event_ids AS uuid[])) AS event_id
+            ON CONFLICT DO NOTHING RETURNING event_id
+        """)
         self._advance = text(f"""
             INSERT INTO {s}.inbox_stream (consumer, stream, last_seq) VALUES (:consumer, :stream, :seq)
             ON CONFLICT (consumer, stream) DO UPDATE SET last_seq = greatest(inbox_stream.last_seq, excluded.last_seq)
@@ -115,6 +121,11 @@ class Inbox:
         """Remember an event that belongs to no stream; says whether it was known already."""
         found = await session.execute(self._remember, {"consumer": self._consumer, "event_id": event_id})
         return found.first() is None
+
+    async def unseen(self, session: WriteSession, event_ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Remember events that belong to no stream, in one statement; gives those that were not known."""
+        values = {"consumer": self._consumer, "event_ids": list(event_ids)}
+        return frozenset(UUID(str(found)) for found in (await session.execute(self._remember_all, values)).scalars())
 
     async def advance(self, session: WriteSession, stream: str, seq: int) -> None:
         """Set how far a stream was read, when its events up to there are had from elsewhere or are gone for good."""

@@ -17,13 +17,13 @@ from service_kit.auth.tokens import KeySource
 from service_kit.client import RemoteError, RemoteServiceUnavailableError, remote_keys
 from service_kit.database import Database
 from service_kit.migrations import Migrations
-from sqlalchemy import text
 
 from chat_gateway.access.current_user import LoginSessions
 from chat_gateway.access.endpoints import router as access_router
 from chat_gateway.approvals.endpoints import router as approvals_router
 from chat_gateway.changes.endpoints import router as changes_router
 from chat_gateway.conversations.endpoints import router as conversations_router
+from chat_gateway.health import database_ready as check_database
 from chat_gateway.services import PACKAGE, SERVICE, Remotes, build_services, open_database, open_remotes
 from chat_gateway.settings import GatewaySettings
 from chat_gateway.stream.endpoints import router as stream_router
@@ -50,10 +50,7 @@ def build_app(settings: GatewaySettings) -> FastAPI:
             yield
 
     async def database_ready() -> None:
-        database: Database = app.state.services.database
-        async with database.engine.connect() as connection:
-            await connection.execute(text("SELECT 1"))
-        await Migrations(PACKAGE).check(database.engine)
+        await check_database(app.state.services.database)
 
     app = create_app(
         SERVICE,

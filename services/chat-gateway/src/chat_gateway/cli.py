@@ -16,6 +16,7 @@ from service_kit.database import create_engine
 from service_kit.logging import configure_logging
 from service_kit.migrations import DatabaseNewerError, MigrationLockedError, Migrations, MigrationState
 from service_kit.problems import ProblemError
+from service_kit.serving import ServerFailedError
 from service_kit.settings import load_settings_or_exit
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
@@ -99,6 +100,8 @@ def consume() -> None:
         asyncio.run(_until_stopped(run_consumer(settings)))
     except ProblemError as error:
         raise _failure(_sentence(error)) from error
+    except ServerFailedError as error:
+        raise _failure(f"CHAT_GATEWAY_CONSUMER_PORT: {error}") from error
     except KeyMaterialError as error:
         raise _failure(f"CHAT_GATEWAY_SIGNING_KEY: {error}") from error
 

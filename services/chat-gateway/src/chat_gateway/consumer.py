@@ -15,8 +15,10 @@ from service_kit.idempotency import Idempotency
 from service_kit.inbox import Inbox
 from service_kit.logging import get_logger
 from service_kit.migrations import Migrations
+from service_kit.serving import serving
 from sqlalchemy.exc import DBAPIError
 
+from chat_gateway.health import health_app
 from chat_gateway.projection.delivery import CONSUMER
 from chat_gateway.projection.handler import StepHandler
 from chat_gateway.projection.refill import Refill
@@ -118,6 +120,12 @@ async def consume(settings: GatewaySettings) -> None:
         await Migrations(PACKAGE).check(database.engine)
         remotes = await stack.enter_async_context(open_remotes(settings))
         services = build_services(settings, database, remotes)
+        consumer: Consumer | None = None
+        if settings.consumer_port is not None:
+            # Before the broker is there: whoever watches must hear that it is waited for.
+            health = health_app(settings, database, lambda: consumer.subscription.status if consumer else None)
+            port = await stack.enter_async_context(serving(health, settings.host, settings.consumer_port))
+            logger.info("health is served", port=port)
         bus = await start_bus(settings)
         stack.push_async_callback(bus.stop)
         consumer = Consumer(services, bus)

@@ -11,6 +11,7 @@ from service_kit.client import ServiceClient
 from service_kit.database import Database
 from service_kit.texts import Texts
 
+from chat_gateway.access.languages import LanguageTitles
 from chat_gateway.access.visibility import VisibilityFilter
 from chat_gateway.approvals.service import ApprovalService
 from chat_gateway.changes.reader import ConversationChangeReader
@@ -59,6 +60,7 @@ def build_services(settings: GatewaySettings, database: Database, remotes: Remot
     texts = Texts([PACKAGE])
     wakeup = Wakeup(database, settings.database_url.get_secret_value())
     visibility = VisibilityFilter(remotes.store, settings.visibility_batch)
+    languages = LanguageTitles(remotes.store, settings.language_cache)
     return Services(
         settings=settings,
         database=database,
@@ -75,7 +77,16 @@ def build_services(settings: GatewaySettings, database: Database, remotes: Remot
             give_up_after=settings.start_give_up,
             pause=settings.start_pause,
         ),
-        approvals=ApprovalService(database, remotes.runtime, remotes.store, visibility, texts, wakeup),
+        approvals=ApprovalService(
+            database,
+            remotes.runtime,
+            remotes.store,
+            visibility,
+            languages,
+            texts,
+            wakeup,
+            decision_timeout=settings.decision_timeout,
+        ),
         changes=ConversationChangeReader(database, visibility, remotes.store, texts, settings.change_rows),
         delivery=Delivery(database, remotes.runtime, Projector(settings.question_tools), wakeup),
     )

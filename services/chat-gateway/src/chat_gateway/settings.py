@@ -16,6 +16,8 @@ class GatewaySettings(ServiceSettings):
     content_store_url: str = "http://127.0.0.1:8101"
     agent_runtime_url: str = "http://127.0.0.1:8102"
     remote_timeout: float = Field(default=15.0, gt=0, description="seconds for one call to another service")
+    decision_timeout: float = Field(default=15.0, gt=0, description="seconds until a decision counts as unanswered")
+    language_cache: float = Field(default=60.0, ge=0, description="seconds titles of languages are remembered")
     session_cache: float = Field(default=5.0, ge=0, le=5, description="seconds a login session is believed to stand")
 
     question_tools: list[str] = Field(default=["ask_choice"], description="tools that ask the editor (R-045)")
@@ -24,6 +26,9 @@ class GatewaySettings(ServiceSettings):
     start_pause: float = Field(default=2.0, gt=0, description="seconds between attempts of a start")
 
     consumer_group: str = "chat-gateway"
+    consumer_port: int | None = Field(
+        default=None, ge=0, le=65535, description="port of the consumer's health and metrics, none = off"
+    )
     consumer_attempts: int = Field(default=5, ge=1, description="attempts before a message goes to the dead letters")
     refill_interval: float = Field(default=10.0, gt=0, description="seconds between checks of unfinished runs")
     inbox_retention: float = Field(default=7 * 86_400.0, gt=0, description="seconds an event id is remembered")

@@ -29,6 +29,7 @@ from aiokafka.errors import (
 from service_kit.bus.kafka_consumer import KafkaPoller
 from service_kit.bus.policy import RetryPolicy
 from service_kit.bus.port import (
+    BusError,
     BusUnavailableError,
     Handler,
     Message,
@@ -145,6 +146,35 @@ class KafkaBus:
         else:
             await self._send(message)
 
+    @property
+    def pipelines(self) -> bool:
+        """With numbered messages the broker takes none behind a gap; a plain producer has no such guard."""
+        return self._mode == "idempotent"
+
+    async def publish_all(self, messages: Sequence[Message]) -> tuple[int, BusError | None]:
+        """Send several before the first is acknowledged; see the port."""
+        sent: list[asyncio.Future[Any]] = []
+        failure: BusError | None = None
+        try:
+            producer = await self._open()
+            for message in messages:
+                if len(message.value) > self._max_message_bytes:
+                    raise MessageTooLargeError(f"{len(message.value)} bytes for {message.topic}")
+                await self._guarded(_collect(producer.send(**_record(message)), sent))
+        except PublisherFencedError:
+            raise
+        except BusError as error:
+            failure = error
+        for place, future in enumerate(sent):
+            try:
+                await self._guarded(future)
+            except BusError as error:
+                await asyncio.gather(*sent[place + 1 :], return_exceptions=True)
+                if isinstance(error, PublisherFencedError):
+                    raise
+                return place, error
+        return len(sent), failure
+
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
         """One Kafka transaction with a transactional producer; otherwise a plain block."""
@@ -189,14 +219,7 @@ class KafkaBus:
 
     async def _send(self, message: Message) -> None:
         producer = await self._open()
-        await self._guarded(
-            producer.send_and_wait(
-                message.topic,
-                value=message.value,
-                key=None if message.key is None else message.key.encode(),
-                headers=[(name, value.encode()) for name, value in message.headers],
-            )
-        )
+        await self._guarded(producer.send_and_wait(**_record(message)))
 
     async def _guarded(self, work: Awaitable[Any]) -> None:
         """Await a producer's work; its errors become ours, and a producer that is beyond repair is thrown away."""
@@ -263,6 +286,20 @@ class KafkaBus:
         producer, self._producer = self._producer, None
         if producer is not None:
             await close_within(producer.stop, self._stop_timeout)
+
+
+def _record(message: Message) -> dict[str, Any]:
+    """A message as the client takes it."""
+    return {
+        "topic": message.topic,
+        "value": message.value,
+        "key": None if message.key is None else message.key.encode(),
+        "headers": [(name, value.encode()) for name, value in message.headers],
+    }
+
+
+async def _collect(sending: Awaitable[asyncio.Future[Any]], sent: list[asyncio.Future[Any]]) -> None:
+    sent.append(await sending)
 
 
 def _new_topic(topic: Topic) -> NewTopic:

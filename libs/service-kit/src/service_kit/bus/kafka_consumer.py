@@ -60,6 +60,9 @@ class KafkaPoller:
             auto_offset_reset="latest" if group is None else "earliest",
             isolation_level="read_committed" if read_committed else "read_uncommitted",
             max_poll_records=500,
+            # The client has one request per broker: a partition whose messages were just taken waits for the end of
+            # the one under way, however long that waits for messages of the others.
+            fetch_max_wait_ms=100,
             # A new topic, or one a restarted broker forgot, is seen within this time.
             metadata_max_age_ms=30_000,
         )

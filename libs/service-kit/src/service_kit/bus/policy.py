@@ -44,6 +44,8 @@ class SubscriptionStatus:
         dead: messages sent to a dead-letter topic.
         failures: failed attempts.
         restarts: consumers given up and opened anew.
+        connected: a consumer is open, as far as is known.
+        progress_at: when a poll returned or a message was tried last, on the monotonic clock.
     """
 
     running: bool = False
@@ -52,6 +54,12 @@ class SubscriptionStatus:
     dead: int = 0
     failures: int = 0
     restarts: int = 0
+    connected: bool = False
+    progress_at: float | None = None
+
+    def quiet(self, now: float) -> float | None:
+        """Seconds without progress, none before the first poll."""
+        return None if self.progress_at is None else max(0.0, now - self.progress_at)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from service_kit.bus.policy import RetryPolicy
@@ -84,6 +84,36 @@ class Topic:
 
 
 Handler = Callable[[ReceivedMessage], Awaitable[None]]
+
+
+@runtime_checkable
+class GroupHandler(Protocol):
+    """A handler that can also take several messages of one partition at once, in their order.
+
+    When :meth:`many` raises, every one of its messages is handed to the handler alone, also those that were done with.
+    """
+
+    async def __call__(self, message: ReceivedMessage) -> None:
+        """Handle one message."""
+
+    async def many(self, messages: Sequence[ReceivedMessage]) -> None:
+        """Handle messages together, because they cost less so."""
+
+
+@runtime_checkable
+class PipeliningBus(Protocol):
+    """A bus that may send the next message before the one ahead is acknowledged, without ever changing their order."""
+
+    @property
+    def pipelines(self) -> bool:
+        """Whether the broker refuses a message whose predecessor did not arrive, so that this is safe."""
+
+    async def publish_all(self, messages: Sequence[Message]) -> tuple[int, BusError | None]:
+        """Send messages with one key; gives how many arrived before the first that failed, and why that one did.
+
+        Raises:
+            PublisherFencedError: another publisher has taken over.
+        """
 
 
 class EventBus(Protocol):

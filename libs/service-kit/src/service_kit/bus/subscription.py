@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from service_kit.bus.policy import Place, RetryPolicy, SubscriptionStatus, Timing
 from service_kit.bus.port import (
     AssignmentLostError,
     BusError,
+    GroupHandler,
     Handler,
     Message,
     PoisonMessageError,
@@ -21,6 +23,7 @@ from service_kit.logging import get_logger
 
 logger = get_logger(__name__)
 DEAD_LETTER_SUFFIX = ".dlq"
+MAX_TOGETHER = 50
 
 
 @dataclass
@@ -40,7 +43,8 @@ class Subscription:
     """Reads messages while :meth:`run` runs. Made by ``EventBus.subscribe``.
 
     A message is committed only after its handler returned. A failing one is tried again with pauses while its
-    partition waits; the consumer keeps polling meanwhile, so the group does not throw it out.
+    partition waits; the consumer keeps polling meanwhile, so the group does not throw it out. A handler that can take
+    several messages at once gets those that arrived together; where that fails they are handled one by one.
     """
 
     def __init__(
@@ -97,6 +101,7 @@ class Subscription:
                 logger.warning("broker not reachable, trying again", error=str(error))
                 await self._pause(self._timing.reopen)
                 continue
+            self.status.connected = True
             try:
                 await self._consume(poller)
             except BusError as error:
@@ -104,6 +109,7 @@ class Subscription:
                 logger.warning("consumer replaced", error=str(error), kind=type(error).__name__)
                 await self._pause(self._timing.reopen)
             finally:
+                self.status.connected = False
                 await poller.close()
 
     async def _consume(self, poller: Poller) -> None:
@@ -125,7 +131,7 @@ class Subscription:
     async def _read(self, poller: Poller) -> None:
         while not self._stopping.is_set():
             batch = await poller.poll(self._timing.poll)
-            self._progress.polled_at = time.monotonic()
+            self._progress.polled_at = self.status.progress_at = time.monotonic()
             self._progress.received += len(batch)
             await self._note_assignment(poller)
             if batch:
@@ -152,19 +158,24 @@ class Subscription:
         done: dict[Place, int] = {}
         back: dict[Place, int] = {}
         pause = 0.0
-        for message in batch:
-            place = (message.topic, message.partition)
-            if place in back:
+        for messages in _together(batch):
+            place = (messages[0].topic, messages[0].partition)
+            if place not in back and await self._handle_together(place, messages):
+                done[place] = messages[-1].offset + 1
                 continue
-            if self._stopping.is_set():
-                back[place] = message.offset
-                continue
-            wait = await self._handle(message)
-            if wait is None:
-                done[place] = message.offset + 1
-            else:
-                back[place] = message.offset
-                pause = max(pause, wait)
+            for message in messages:
+                if place in back:
+                    break
+                if self._stopping.is_set():
+                    back[place] = message.offset
+                    break
+                wait = await self._handle(message)
+                self.status.progress_at = time.monotonic()
+                if wait is None:
+                    done[place] = message.offset + 1
+                else:
+                    back[place] = message.offset
+                    pause = max(pause, wait)
         if done and self._commits:
             try:
                 await poller.commit(done)
@@ -173,6 +184,23 @@ class Subscription:
         if back:
             await poller.rewind(back)
             await self._pause(pause)
+
+    async def _handle_together(self, place: Place, messages: Sequence[ReceivedMessage]) -> bool:
+        """Handle them all at once where the handler can; false: each has to be handled alone."""
+        handler = self._handler
+        if len(messages) < 2 or place in self._attempts or self._stopping.is_set():
+            return False
+        if not isinstance(handler, GroupHandler):
+            return False
+        try:
+            await handler.many(messages)
+        except Exception as error:
+            # Which of them it is, and what becomes of it, is found out one by one.
+            logger.info("messages are handled one by one", count=len(messages), exc_info=error)
+            return False
+        self.status.handled += len(messages)
+        self.status.progress_at = time.monotonic()
+        return True
 
     async def _handle(self, message: ReceivedMessage) -> float | None:
         """Handle one message: ``None`` when it is done with, else the seconds to wait before it is tried again."""
@@ -258,6 +286,14 @@ class Subscription:
                 await self._stopping.wait()
         except TimeoutError:
             return
+
+
+def _together(batch: Sequence[ReceivedMessage]) -> Iterator[Sequence[ReceivedMessage]]:
+    """Neighbours of one partition, a limited number at a time."""
+    for _, group in groupby(batch, key=lambda message: (message.topic, message.partition)):
+        messages = list(group)
+        for start in range(0, len(messages), MAX_TOGETHER):
+            yield messages[start : start + MAX_TOGETHER]
 
 
 def with_timing(subscription: Subscription, **seconds: float) -> Subscription:

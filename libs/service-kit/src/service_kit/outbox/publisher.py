@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from service_kit.bus.port import BusError, EventBus, PublisherFencedError
+from service_kit.bus.port import BusError, EventBus, Message, PipeliningBus, PublisherFencedError
 from service_kit.cloudevents import to_message
 from service_kit.outbox.queries import OutboxRow
 
@@ -48,6 +48,9 @@ async def publish_rows(bus: EventBus, rows: Sequence[OutboxRow]) -> PublishOutco
 
 
 async def _stream(bus: EventBus, rows: Sequence[OutboxRow], outcome: PublishOutcome) -> None:
+    if isinstance(bus, PipeliningBus) and bus.pipelines and len({(row.topic, row.event.key) for row in rows}) == 1:
+        await _pipelined(bus, rows, outcome)
+        return
     for row in rows:
         try:
             await bus.publish(to_message(row.event, row.topic))
@@ -57,6 +60,23 @@ async def _stream(bus: EventBus, rows: Sequence[OutboxRow], outcome: PublishOutc
             outcome.failed.append((row, f"{type(error).__name__}: {error}"))
             return
         outcome.done.append(row)
+
+
+async def _pipelined(bus: PipeliningBus, rows: Sequence[OutboxRow], outcome: PublishOutcome) -> None:
+    """Rows of one partition, without waiting for each acknowledgement before the next one is sent."""
+    messages: list[Message] = []
+    error: Exception | None = None
+    for row in rows:
+        try:
+            messages.append(to_message(row.event, row.topic))
+        except ValueError as unusable:
+            error = unusable
+            break
+    arrived, failure = await bus.publish_all(messages)
+    error = failure or error
+    outcome.done += rows[:arrived]
+    if error is not None:
+        outcome.failed.append((rows[arrived], f"{type(error).__name__}: {error}"))
 
 
 async def _in_transactions(bus: EventBus, streams: dict[str, list[OutboxRow]]) -> PublishOutcome:

@@ -12,6 +12,7 @@ from chat_gateway.access.current_user import CurrentUserDependency
 from chat_gateway.approvals.errors import (
     ApproveBlockedError,
     DecisionIncompleteError,
+    DecisionUnknownError,
     NotAQuestionError,
     NothingPendingError,
     TurnStaleError,
@@ -21,7 +22,14 @@ from chat_gateway.conversations.errors import ConversationNotFoundError
 from chat_gateway.deps import READER_PROBLEMS, ApprovalServiceDependency
 
 router = Router(prefix="/v1/conversations", tags=["approvals"])
-_PROBLEMS = (*READER_PROBLEMS, ConversationNotFoundError, TurnStaleError, NothingPendingError, NotAQuestionError)
+_PROBLEMS = (
+    *READER_PROBLEMS,
+    ConversationNotFoundError,
+    TurnStaleError,
+    NothingPendingError,
+    NotAQuestionError,
+    DecisionUnknownError,
+)
 
 
 @router.post(
@@ -36,6 +44,8 @@ async def decide(
     """Decide every pending call once, or all of them with ``decision``; bound to the card by ``turnDigest``.
 
     A card that changed answers 409 ``turn_stale`` with the fresh one as ``pendingApproval``; nothing was carried out.
+    503 ``decision_unknown``: it was sent and not answered in time. The conversation will show the card or what came of
+    it; sending it again is safe.
     """
     return await approvals.decide(user, conversation_id, body)
 

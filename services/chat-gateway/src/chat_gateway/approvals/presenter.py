@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +25,27 @@ PRECEDENCE: Sequence[str] = (ALL_REFUSED, SECOND_APPROVER, "configuration", PREV
 Words = Callable[..., str]
 
 
+@dataclass(frozen=True)
+class Known:
+    """What the viewer may know.
+
+    Attributes:
+        visible: records the viewer may see; none where that could not be checked, then nothing of a rehearsal is named.
+        tables: tables the viewer may select, with labels.
+        languages: titles by language id, as far as they are known.
+    """
+
+    visible: Visible | None = field(default_factory=Visible)
+    tables: Mapping[str, str] = field(default_factory=dict)
+    languages: Mapping[int, str] = field(default_factory=dict)
+
+
+def names_languages(turn: PendingTurn) -> bool:
+    """Whether the card names a language by its title."""
+    scope = _scope(turn.scope_summary)
+    return bool(scope is not None and scope.languages) or any((call.language or 0) > 0 for call in turn.calls)
+
+
 def blocked_reasons(turn: PendingTurn) -> tuple[str, ...]:
     """Every reason the card cannot be approved, most important first (R-129, A-11)."""
     given = [turn.approve_blocked, *turn.approve_blocked_reasons]
@@ -37,8 +59,7 @@ def blocked_reasons(turn: PendingTurn) -> tuple[str, ...]:
 def present_card(
     turn: PendingTurn,
     run: UUID,
-    visible: Visible | None,
-    tables: Mapping[str, str],
+    known: Known,
     words: Words,
 ) -> ApprovalCard:
     """The card for one viewer.
@@ -46,8 +67,7 @@ def present_card(
     Args:
         turn: as the runtime gave it.
         run: it belongs to.
-        visible: records the viewer may see; none where that could not be checked, then nothing of a rehearsal is named.
-        tables: tables the viewer may select, with labels.
+        known: to the viewer.
         words: texts in the reader's language, with parameters.
     """
     reasons = blocked_reasons(turn)
@@ -56,7 +76,7 @@ def present_card(
         run=run,
         turn_digest=turn.turn_digest,
         kind=turn.kind,
-        calls=tuple(_call(call, visible, tables, words) for call in turn.calls),
+        calls=tuple(_call(call, known, words) for call in turn.calls),
         question=turn.question,
         approve_blocked=reasons[0] if reasons else "",
         approve_blocked_reasons=reasons,
@@ -64,12 +84,12 @@ def present_card(
         may_decide=True,
         carried_out=carried_out,
         refused=tuple(call.call_id for call in turn.calls if call.refused_by_rule is not None),
-        scope_summary=scope_sentence(turn.scope_summary, words),
+        scope_summary=scope_sentence(turn.scope_summary, known.languages, words),
         approve_label=_approve_label(turn, words) if carried_out and not reasons else None,
     )
 
 
-def _call(call: PendingCallView, visible: Visible | None, tables: Mapping[str, str], words: Words) -> CardCall:
+def _call(call: PendingCallView, known: Known, words: Words) -> CardCall:
     data: dict[str, Any] = {name: getattr(call, name) for name in PendingCallView.model_fields}
     refused = call.refused_by_rule
     if refused is not None:
@@ -81,8 +101,11 @@ def _call(call: PendingCallView, visible: Visible | None, tables: Mapping[str, s
         **data,
         action_label=action_label(call.tool, words),
         workspace_sentence=workspace_sentence(call, words),
-        language_sentence=language_sentence(call.language, words),
-        rehearsal_lines=() if refused is not None else rehearsal_lines(call.rehearsal, visible, tables, words),
+        language_title=known.languages.get(call.language) if call.language is not None else None,
+        language_sentence=language_sentence(call.language, known.languages, words),
+        rehearsal_lines=()
+        if refused is not None
+        else rehearsal_lines(call.rehearsal, known.visible, known.tables, words),
         notices=tuple(_notices(call, words)),
         carried_out=refused is None,
     )
@@ -106,13 +129,25 @@ def workspace_sentence(call: PendingCallView, words: Words) -> str:
     return words(texts.WORKSPACE, id=call.workspace_id, title=call.workspace_title)
 
 
-def language_sentence(language: int | None, words: Words) -> str | None:
-    """The target language; none where the tool takes none, which is not the default language (R-122)."""
+def language_sentence(language: int | None, titles: Mapping[int, str], words: Words) -> str | None:
+    """The target language; none where the tool takes none, which is not the default language (R-122).
+
+    A language whose title is not known is said by its number.
+    """
     if language is None:
         return None
     if language == 0:
         return words(texts.DEFAULT_LANGUAGE)
-    return words(texts.ALL_LANGUAGES) if language == -1 else words(texts.LANGUAGE, id=language)
+    if language == -1:
+        return words(texts.ALL_LANGUAGES)
+    title = titles.get(language)
+    if title is None:
+        return words(texts.LANGUAGE_UNTITLED, id=language)
+    return words(texts.LANGUAGE, id=language, title=title)
+
+
+def _language(number: int, titles: Mapping[int, str]) -> str:
+    return f"{titles[number]} ({number})" if number in titles else str(number)
 
 
 def _notices(call: PendingCallView, words: Words) -> Iterable[str]:
@@ -137,13 +172,19 @@ def _approve_label(turn: PendingTurn, words: Words) -> str:
     return words(texts.APPROVE, actions=", ".join(actions))
 
 
-def scope_sentence(summary: Mapping[str, Any] | None, words: Words) -> str | None:
-    """What the assignment is limited to, from its data; none where it is not limited or cannot be read."""
+def _scope(summary: Mapping[str, Any] | None) -> AssignmentScope | None:
     if summary is None:
         return None
     try:
-        scope = AssignmentScope.model_validate(summary)
+        return AssignmentScope.model_validate(summary)
     except ValidationError:
+        return None
+
+
+def scope_sentence(summary: Mapping[str, Any] | None, titles: Mapping[int, str], words: Words) -> str | None:
+    """What the assignment is limited to, from its data; none where it is not limited or cannot be read."""
+    scope = _scope(summary)
+    if scope is None:
         return None
     if scope.admits_nothing:
         return words(texts.SCOPE_NOTHING)
@@ -157,5 +198,7 @@ def scope_sentence(summary: Mapping[str, Any] | None, words: Words) -> str | Non
     if scope.tables is not None:
         parts.append(words(texts.SCOPE_TABLES, tables=", ".join(scope.tables)))
     if scope.languages is not None:
-        parts.append(words(texts.SCOPE_LANGUAGES, languages=", ".join(map(str, scope.languages))))
+        parts.append(
+            words(texts.SCOPE_LANGUAGES, languages=", ".join(_language(number, titles) for number in scope.languages))
+        )
     return words(texts.SCOPE, parts="; ".join(parts))

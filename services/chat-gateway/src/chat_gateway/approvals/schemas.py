@@ -14,11 +14,13 @@ class CardCall(PendingTurnCall):
 
     Attributes:
         carried_out: an approval lets it be carried out; never a promise that it will succeed (R-126).
+        language_title: of the target language, none where it is not known or there is none.
         language_sentence: the target language in words, none where the tool takes none (R-122).
         notices: further sentences beside the call: refused by a rule, a draft workspace is required, …
     """
 
     carried_out: bool = True
+    language_title: str | None = None
     language_sentence: str | None = None
     notices: tuple[str, ...] = ()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -15,18 +16,20 @@ from service_kit.texts import Texts
 
 from chat_gateway.access.current_user import CurrentUser
 from chat_gateway.access.errors import VisibilityUnavailableError
+from chat_gateway.access.languages import LanguageTitles
 from chat_gateway.access.visibility import VisibilityFilter, Visible
 from chat_gateway.approvals.errors import (
     ApproveBlockedError,
     DecisionIncompleteError,
+    DecisionUnknownError,
     NotAQuestionError,
     NothingPendingError,
     TurnStaleError,
+    unanswered,
 )
-from chat_gateway.approvals.presenter import blocked_reasons, present_card
+from chat_gateway.approvals.presenter import Known, blocked_reasons, names_languages, present_card
 from chat_gateway.approvals.rehearsed import asked_of_turn
 from chat_gateway.approvals.schemas import ApprovalCard, DecisionAccepted
-from chat_gateway.clients.errors import as_problem
 from chat_gateway.clients.ports import RuntimePort, StorePort
 from chat_gateway.conversations.models import RUNNING, ConversationRow
 from chat_gateway.conversations.repository import owned
@@ -48,8 +51,10 @@ class ApprovalService:
         runtime: decides.
         store: knows the tables a viewer may select.
         visibility: the permission filter.
+        languages: their titles.
         texts: catalogues.
         wakeup: of open streams.
+        decision_timeout: seconds until a decision that was sent counts as unanswered.
     """
 
     def __init__(
@@ -58,15 +63,20 @@ class ApprovalService:
         runtime: RuntimePort,
         store: StorePort,
         visibility: VisibilityFilter,
+        languages: LanguageTitles,
         texts: Texts,
         wakeup: Wakeup,
+        *,
+        decision_timeout: float,
     ) -> None:
         self._database = database
         self._runtime = runtime
         self._store = store
         self._visibility = visibility
+        self._languages = languages
         self._texts = texts
         self._wakeup = wakeup
+        self._decision_timeout = decision_timeout
 
     async def card(self, viewer: CurrentUser, conversation: ConversationRow) -> ApprovalCard | None:
         """The pending card for its viewer, none where nobody has to act."""
@@ -84,7 +94,8 @@ class ApprovalService:
             return self._texts.text(text, viewer.locale, **params)
 
         visible, tables = await self._seen(viewer, conversation, turn)
-        return present_card(turn, run, visible, tables, words)
+        languages = await self._languages.of(viewer.uid) if names_languages(turn) else {}
+        return present_card(turn, run, Known(visible, tables, languages), words)
 
     async def _seen(
         self, viewer: CurrentUser, conversation: ConversationRow, turn: PendingTurn
@@ -108,6 +119,7 @@ class ApprovalService:
             NothingPendingError: nothing waits.
             DecisionIncompleteError: not every pending call exactly once.
             ApproveBlockedError: the card cannot be approved.
+            DecisionUnknownError: it was sent and not answered in time; it may have been taken.
         """
         conversation, run, turn = await self._waiting(viewer, conversation_id, request.turn_digest)
         if turn.kind != "approval":
@@ -117,11 +129,7 @@ class ApprovalService:
         if reasons and Decision.APPROVE in decisions.values():
             raise ApproveBlockedError(members={"approveBlocked": reasons[0], "approveBlockedReasons": list(reasons)})
         given = GivenDecision.of_calls({call: said.value for call, said in decisions.items()}, request.reason)
-        await self._remember(run, given)
-        try:
-            await self._runtime.decide(viewer.uid, run, request)
-        except RemoteError as error:
-            raise await self._refused(viewer, conversation, run, error) from error
+        await self._pass_on(viewer, conversation, run, given, lambda: self._runtime.decide(viewer.uid, run, request))
         return await self._went_on(conversation.id, run, turn.turn_digest)
 
     async def answer(self, viewer: CurrentUser, conversation_id: UUID, request: AnswerRequest) -> DecisionAccepted:
@@ -129,12 +137,26 @@ class ApprovalService:
         conversation, run, turn = await self._waiting(viewer, conversation_id, request.turn_digest)
         if turn.kind != "input":
             raise NotAQuestionError
-        await self._remember(run, GivenDecision.answered())
-        try:
-            await self._runtime.answer(viewer.uid, run, request)
-        except RemoteError as error:
-            raise await self._refused(viewer, conversation, run, error) from error
+        given = GivenDecision.answered()
+        await self._pass_on(viewer, conversation, run, given, lambda: self._runtime.answer(viewer.uid, run, request))
         return await self._went_on(conversation.id, run, turn.turn_digest)
+
+    async def _pass_on(
+        self,
+        viewer: CurrentUser,
+        conversation: ConversationRow,
+        run: UUID,
+        given: GivenDecision,
+        send: Callable[[], Awaitable[object]],
+    ) -> None:
+        """Send it, and raise what the editor has to know where it was not taken or nobody knows."""
+        before = await self._remember(run, given.stored())
+        try:
+            async with asyncio.timeout(self._decision_timeout):
+                await send()
+        except (RemoteError, TimeoutError) as error:
+            logger.warning("decision not taken or not answered", run_id=str(run), error=str(error) or "timeout")
+            raise await self._refused(viewer, conversation, run, before, error) from error
 
     async def _waiting(
         self, viewer: CurrentUser, conversation_id: UUID, digest: str
@@ -154,20 +176,31 @@ class ApprovalService:
         card = await self.present(viewer, conversation, run, turn)
         return TurnStaleError(members={"pendingApproval": card.model_dump(mode="json")})
 
-    async def _remember(self, run_id: UUID, given: GivenDecision | None) -> None:
-        """Keep what was said until its segment closes, for a runtime whose steps do not say it."""
+    async def _remember(self, run_id: UUID, given: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Keep what was said until its segment closes, for a runtime whose steps do not say it; returns what was kept."""
         async with self._database.unit_of_work() as session:
             run = await session.get(RunRow, run_id, with_for_update=True)
-            if run is not None:
-                run.given = given.stored() if given is not None else None
+            if run is None:
+                return None
+            before, run.given = run.given, given
+            return before
 
     async def _refused(
-        self, viewer: CurrentUser, conversation: ConversationRow, run: UUID, error: RemoteError
+        self,
+        viewer: CurrentUser,
+        conversation: ConversationRow,
+        run: UUID,
+        before: dict[str, Any] | None,
+        error: RemoteError | TimeoutError,
     ) -> Exception:
-        """What the runtime's refusal means here. Without an answer the decision may still have been taken."""
+        """What the runtime's refusal means here; without an answer the decision may still be taken, so it is kept."""
+        problem = unanswered(error)
+        if isinstance(problem, DecisionUnknownError):
+            return problem
+        # An earlier decision may have been the one that was taken.
+        await self._remember(run, before)
         if not isinstance(error, RemoteProblem):
-            return as_problem(error)
-        await self._remember(run, None)
+            return problem
         if error.code == "turn_stale":
             fresh = _turn(error.document.get("pending"))
             if fresh is None:
@@ -180,7 +213,7 @@ class ApprovalService:
             return NothingPendingError(members={"runStatus": status})
         if error.code == "decision_incomplete":
             return DecisionIncompleteError()
-        return as_problem(error)
+        return problem
 
     async def _replace(self, conversation_id: UUID, run: UUID, turn: PendingTurn) -> None:
         async with self._database.unit_of_work() as session:

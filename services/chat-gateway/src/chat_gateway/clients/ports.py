@@ -44,6 +44,9 @@ class StorePort(Protocol):
     async def readable_tables(self, viewer_uid: int) -> Mapping[str, str]:
         """Tables the viewer may select, with their labels."""
 
+    async def language_titles(self, viewer_uid: int) -> Mapping[int, str]:
+        """Titles by language id of the sites the viewer works in; none where sites name one id differently."""
+
     async def workspaces(self, viewer_uid: int) -> frozenset[int]:
         """Workspaces the viewer may use, 0 = live."""
 

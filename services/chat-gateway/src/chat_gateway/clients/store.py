@@ -35,6 +35,10 @@ class StoreClient:
                 found[name] = label if isinstance(label, str) else name
         return found
 
+    async def language_titles(self, viewer_uid: int) -> Mapping[int, str]:
+        """Titles by language id of the sites the viewer works in; none where sites name one id differently."""
+        return titles_of_sites(await self._client.get_json("/v1/sites", user_uid=viewer_uid))
+
     async def workspaces(self, viewer_uid: int) -> frozenset[int]:
         """Workspaces the viewer may use, 0 = live."""
         answer = await self._client.get_json("/v1/workspaces", user_uid=viewer_uid)
@@ -59,6 +63,23 @@ class StoreClient:
         """Public keys of user tokens."""
         answer = await self._client.get_json("/v1/auth/jwks")
         return answer if isinstance(answer, Mapping) else {}
+
+
+def titles_of_sites(answer: Any) -> dict[int, str]:
+    """Titles by language id; an id that two sites name differently has none, since nobody says which site is meant."""
+    found: dict[int, set[str]] = {}
+    for site in _items(answer, "sites"):
+        for language in _items(site, "languages"):
+            number, title = language.get("languageId"), language.get("title")
+            if isinstance(number, int) and isinstance(title, str) and title:
+                found.setdefault(number, set()).add(title)
+    return {number: titles.pop() for number, titles in found.items() if len(titles) == 1}
+
+
+def _items(answer: Any, name: str) -> list[Mapping[str, Any]]:
+    """The objects of a list in an answer; whatever else it holds is left out."""
+    items = answer.get(name) if isinstance(answer, Mapping) else None
+    return [item for item in (items if isinstance(items, list) else []) if isinstance(item, Mapping)]
 
 
 class LoginClient:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from remit_contracts.runs import RunStatus, RunView
+from remit_contracts.runs import PendingTurn, RunStatus, RunView
 from remit_contracts.steps import Step, StepKind
 from service_kit.clock import utc_now
 from service_kit.ids import uuid7
@@ -86,42 +86,32 @@ class Projector:
         Raises:
             MissingStepsError: there is a gap before one of them.
         """
-        fresh = sorted((step for step in steps if step.sequence > run.last_sequence), key=lambda step: step.sequence)
+        fresh = _in_order(steps, run.last_sequence)
+        if not fresh:
+            return 0
         dirty = _Dirty()
-        applied = 0
+        if not tolerant:
+            await repository.insert_steps(session, fresh)
         for step in fresh:
-            if step.sequence <= run.last_sequence:
-                continue
-            if step.sequence != run.last_sequence + 1:
-                raise MissingStepsError
-            await self._store(session, step, dirty, tolerant=tolerant)
+            if tolerant:
+                await self._store_alone(session, step, dirty)
+            _note(step, dirty)
             run.last_sequence = step.sequence
-            applied += 1
             if (facts := status_facts(step)) is not None:
                 await self._status(session, conversation, run, step, facts, view, dirty)
-        if applied:
-            await self._tell(session, conversation, run, dirty)
-        return applied
+        await self._tell(session, conversation, run, dirty)
+        return len(fresh)
 
-    async def _store(self, session: AsyncSession, step: Step, dirty: _Dirty, *, tolerant: bool) -> None:
-        if tolerant:
-            try:
-                async with session.begin_nested():
-                    await repository.insert_step(session, step)
-            except DBAPIError as error:
-                if is_transient(error):
-                    raise
-                logger.error("step cannot be stored", run_id=str(step.run_id), sequence=step.sequence, exc_info=error)
-                bare = {"call_id": None, "segment": 0, "round": 0, "duration_ms": 0.0, "at": utc_now()}
-                await repository.insert_step(session, step.model_copy(update=bare), UNREADABLE_STEP)
-                dirty.changes = True
-        else:
-            await repository.insert_step(session, step)
-        if step.kind == StepKind.TOOL:
-            dirty.activity = True
-            tool = tool_facts(step)
-            dirty.changes = dirty.changes or (tool is not None and tool.is_error)
-        elif step.kind in {StepKind.TOOL_CHANGES, StepKind.TOOL_WRITE}:
+    async def _store_alone(self, session: AsyncSession, step: Step, dirty: _Dirty) -> None:
+        try:
+            async with session.begin_nested():
+                await repository.insert_steps(session, [step])
+        except DBAPIError as error:
+            if is_transient(error):
+                raise
+            logger.error("step cannot be stored", run_id=str(step.run_id), sequence=step.sequence, exc_info=error)
+            bare = {"call_id": None, "segment": 0, "round": 0, "duration_ms": 0.0, "at": utc_now()}
+            await repository.insert_steps(session, [step.model_copy(update=bare)], UNREADABLE_STEP)
             dirty.changes = True
 
     async def _tell(self, session: AsyncSession, conversation: ConversationRow, run: RunRow, dirty: _Dirty) -> None:
@@ -187,18 +177,23 @@ class Projector:
         new = await repository.append_entry(session, conversation, entry)
         run.closed_sequence = step.sequence
         run.given = None
-        if not current or not new:
+        if not current:
+            return
+        if not new:
+            # The same segment waits again: its card was stale and a fresh one took its place (T-34).
+            if pending is not None:
+                _show_card(session, conversation, pending, step.at)
             return
         content = view.final_content if view is not None and view.status.value == status.status else None
         if content:
             _add_answer(session, conversation, run, status.segment, content, steps, readings, step.at)
         conversation.status = status.status
-        conversation.pending = storable(pending.model_dump(mode="json")) if pending is not None else None
+        conversation.pending = None
         conversation.error_code = _error_code(view) if status.status == RunStatus.FAILED.value else None
         conversation.updated_at = step.at
         append_event(session, conversation, STATUS, {"status": status.status})
         if pending is not None:
-            append_event(session, conversation, CARD, {"turnDigest": pending.turn_digest})
+            _show_card(session, conversation, pending, step.at)
 
     async def give_up(self, session: AsyncSession, conversation: ConversationRow, run: RunRow, now: datetime) -> None:
         """A run its owner cannot read any more: counted as unreadable, and its turn ends with an unknown outcome."""
@@ -217,6 +212,31 @@ class Projector:
         append_event(session, conversation, STATUS, {"status": conversation.status})
 
 
+def _in_order(steps: Sequence[Step], last: int) -> list[Step]:
+    """The steps behind the last one, each once.
+
+    Raises:
+        MissingStepsError: there is a gap before one of them.
+    """
+    fresh: dict[int, Step] = {}
+    for step in steps:
+        if step.sequence > last:
+            fresh.setdefault(step.sequence, step)
+    if fresh and max(fresh) != last + len(fresh):
+        raise MissingStepsError
+    return [fresh[sequence] for sequence in sorted(fresh)]
+
+
+def _note(step: Step, dirty: _Dirty) -> None:
+    """What a step makes new for readers."""
+    if step.kind == StepKind.TOOL:
+        dirty.activity = True
+        tool = tool_facts(step)
+        dirty.changes = dirty.changes or (tool is not None and tool.is_error)
+    elif step.kind in {StepKind.TOOL_CHANGES, StepKind.TOOL_WRITE}:
+        dirty.changes = True
+
+
 def _announce(session: AsyncSession, conversation: ConversationRow, run: RunRow, dirty: _Dirty) -> None:
     """Tell what is new since it was last told; a status that closes a segment comes after what happened in it."""
     if dirty.activity:
@@ -225,6 +245,12 @@ def _announce(session: AsyncSession, conversation: ConversationRow, run: RunRow,
         conversation.changes_revision += 1
         append_event(session, conversation, CHANGES, {"changesRevision": conversation.changes_revision})
     dirty.activity = dirty.changes = False
+
+
+def _show_card(session: AsyncSession, conversation: ConversationRow, pending: PendingTurn, at: datetime) -> None:
+    conversation.pending = storable(pending.model_dump(mode="json"))
+    conversation.updated_at = at
+    append_event(session, conversation, CARD, {"turnDigest": pending.turn_digest})
 
 
 def _waiting(pending: Any) -> tuple[str, ...]:

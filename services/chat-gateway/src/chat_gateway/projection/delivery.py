@@ -45,19 +45,23 @@ class Delivery:
         self._wakeup = wakeup
         self._inbox = Inbox(CONSUMER)
 
-    async def event(self, event_id: UUID, event: RunStepEvent) -> None:
-        """Take one event of the stream. Events of runs that belong to no conversation here are left alone.
+    async def events(self, received: Sequence[tuple[UUID, RunStepEvent]]) -> None:
+        """Take events of one run, each with its id. Events of runs that belong to no conversation here are left alone.
 
         Raises:
-            MissingStepsError: steps before it cannot be had yet; the event has to come again.
+            MissingStepsError: steps before them cannot be had yet; the events have to come again.
         """
+        event = received[0][1]
         if event.conversation_id is None:
             return
         last = await self._last_sequence(event)
-        if last is None or event.step.sequence <= last:
+        if last is None:
             return
-        steps: Sequence[Step] = (event.step,)
-        if event.step.sequence > last + 1:
+        fresh = {event_id: item.step for event_id, item in received if item.step.sequence > last}
+        if not fresh:
+            return
+        steps: Sequence[Step] = tuple(fresh.values())
+        if _gap(last, steps):
             found = await self._fetch(event.user_uid, event.run_id, last)
             if found is None:
                 await self.unreadable(event.conversation_id, event.run_id)
@@ -65,10 +69,16 @@ class Delivery:
             if not found:
                 raise MissingStepsError
             steps = found
-        await self.steps(event.conversation_id, event.run_id, event.user_uid, steps, event_id=event_id)
+        await self.steps(event.conversation_id, event.run_id, event.user_uid, steps, event_ids=tuple(fresh))
 
     async def steps(
-        self, conversation_id: UUID, run_id: UUID, user_uid: int, steps: Sequence[Step], *, event_id: UUID | None = None
+        self,
+        conversation_id: UUID,
+        run_id: UUID,
+        user_uid: int,
+        steps: Sequence[Step],
+        *,
+        event_ids: Sequence[UUID] = (),
     ) -> int:
         """Apply steps of one run in one transaction; those that are there already are dropped.
 
@@ -77,12 +87,12 @@ class Delivery:
         """
         view = await self._view(user_uid, run_id) if any(closes_segment(step) for step in steps) else None
         try:
-            return await self._write(conversation_id, run_id, user_uid, steps, view, event_id, tolerant=False)
+            return await self._write(conversation_id, run_id, user_uid, steps, view, event_ids, tolerant=False)
         except DBAPIError as error:
             if is_transient(error):
                 raise
             logger.warning("steps are applied one by one", run_id=str(run_id), exc_info=error)
-            return await self._write(conversation_id, run_id, user_uid, steps, view, event_id, tolerant=True)
+            return await self._write(conversation_id, run_id, user_uid, steps, view, event_ids, tolerant=True)
 
     async def unreadable(self, conversation_id: UUID, run_id: UUID) -> None:
         """The runtime does not show this run to its owner any more."""
@@ -101,7 +111,7 @@ class Delivery:
         user_uid: int,
         steps: Sequence[Step],
         view: RunView | None,
-        event_id: UUID | None,
+        event_ids: Sequence[UUID],
         *,
         tolerant: bool,
     ) -> int:
@@ -109,7 +119,7 @@ class Delivery:
             conversation = await lock_conversation(session, conversation_id)
             if conversation is None or conversation.owner_uid != user_uid:
                 return 0
-            if event_id is not None and await self._inbox.seen(session, event_id):
+            if event_ids and not await self._inbox.unseen(session, event_ids):
                 return 0
             run = await self._run(session, conversation, run_id)
             if run is None:
@@ -130,19 +140,18 @@ class Delivery:
     async def _last_sequence(self, event: RunStepEvent) -> int | None:
         """How far the run is projected; none where its conversation is not here or belongs to somebody else."""
         async with self._database.read() as session:
-            owner = await session.scalar(
-                select(ConversationRow.owner_uid).where(ConversationRow.id == event.conversation_id)
-            )
-            if owner is None or owner != event.user_uid:
-                return None
-            run = (
+            found = (
                 await session.execute(
-                    select(RunRow.last_sequence, RunRow.conversation_id).where(RunRow.id == event.run_id)
+                    select(ConversationRow.owner_uid, RunRow.last_sequence, RunRow.conversation_id)
+                    .outerjoin(RunRow, RunRow.id == event.run_id)
+                    .where(ConversationRow.id == event.conversation_id)
                 )
             ).one_or_none()
-        if run is None:
+        if found is None or found.owner_uid != event.user_uid:
+            return None
+        if found.last_sequence is None:
             return 0
-        return run.last_sequence if run.conversation_id == event.conversation_id else None
+        return int(found.last_sequence) if found.conversation_id == event.conversation_id else None
 
     async def _fetch(self, user_uid: int, run_id: UUID, after: int) -> Sequence[Step] | None:
         """Steps after a sequence; none where the runtime does not show the run to its owner."""
@@ -156,6 +165,12 @@ class Delivery:
             if problem.status == 404:
                 return None
             raise
+
+
+def _gap(last: int, steps: Sequence[Step]) -> bool:
+    """Whether steps between the last one projected and these are missing."""
+    sequences = sorted({step.sequence for step in steps})
+    return sequences != list(range(last + 1, last + 1 + len(sequences)))
 
 
 async def lock_conversation(session: WriteSession, conversation_id: UUID) -> ConversationRow | None:

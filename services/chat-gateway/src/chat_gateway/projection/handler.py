@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
+from uuid import UUID
+
 from pydantic import ValidationError
 from remit_contracts.events import RUN_STEP_TYPE_PREFIX, RunStepEvent
 from service_kit.bus import PoisonMessageError, ReceivedMessage
@@ -24,16 +28,33 @@ class StepHandler:
         Raises:
             PoisonMessageError: it is no step event; reading it again would not help.
         """
-        try:
-            envelope = from_message(message)
-        except MalformedEventError as error:
-            raise PoisonMessageError(str(error)) from error
-        if not envelope.type.startswith(RUN_STEP_TYPE_PREFIX):
-            raise PoisonMessageError(f"unexpected type {envelope.type[:100]}")
-        try:
-            event = RunStepEvent.model_validate_json(envelope.data)
-        except ValidationError as error:
-            raise PoisonMessageError(f"not readable: {error.error_count()} wrong value(s)") from error
-        if event.step.run_id != event.run_id or not 1 <= event.step.sequence <= MAX_SEQUENCE:
-            raise PoisonMessageError("the step does not belong to its run")
-        await self._delivery.event(envelope.id, event)
+        await self._delivery.events([_read(message)])
+
+    async def many(self, messages: Sequence[ReceivedMessage]) -> None:
+        """Take messages that arrived together: neighbours of one run are one transaction.
+
+        Raises:
+            PoisonMessageError: one of them is no step event; nothing was taken.
+        """
+        for _, events in groupby([_read(message) for message in messages], key=lambda item: _run_of(item[1])):
+            await self._delivery.events(list(events))
+
+
+def _run_of(event: RunStepEvent) -> tuple[UUID, UUID | None, int]:
+    return event.run_id, event.conversation_id, event.user_uid
+
+
+def _read(message: ReceivedMessage) -> tuple[UUID, RunStepEvent]:
+    try:
+        envelope = from_message(message)
+    except MalformedEventError as error:
+        raise PoisonMessageError(str(error)) from error
+    if not envelope.type.startswith(RUN_STEP_TYPE_PREFIX):
+        raise PoisonMessageError(f"unexpected type {envelope.type[:100]}")
+    try:
+        event = RunStepEvent.model_validate_json(envelope.data)
+    except ValidationError as error:
+        raise PoisonMessageError(f"not readable: {error.error_count()} wrong value(s)") from error
+    if event.step.run_id != event.run_id or not 1 <= event.step.sequence <= MAX_SEQUENCE:
+        raise PoisonMessageError("the step does not belong to its run")
+    return envelope.id, event

@@ -42,19 +42,28 @@ def read_entry(value: Any) -> RunRecordEntry | None:
         return None
 
 
-async def insert_step(session: AsyncSession, step: Step, kind: str | None = None) -> None:
-    """Store one step; one that is there already stays as it is."""
-    values = {
-        "run_id": step.run_id,
-        "sequence": step.sequence,
-        "segment": step.segment,
-        "round": step.round,
-        "kind": str(storable(kind or step.kind)),
-        "call_id": storable(step.call_id),
-        "duration_ms": step.duration_ms,
-        "at": step.at,
-        "payload": kept_payload(step) if kind is None else {},
-    }
+async def insert_steps(session: AsyncSession, steps: Iterable[Step], kind: str | None = None) -> None:
+    """Store steps; one that is there already stays as it is.
+
+    Args:
+        session: of the transaction.
+        steps: at least one.
+        kind: instead of their own; then their contents are not kept.
+    """
+    values = [
+        {
+            "run_id": step.run_id,
+            "sequence": step.sequence,
+            "segment": step.segment,
+            "round": step.round,
+            "kind": str(storable(kind or step.kind)),
+            "call_id": storable(step.call_id),
+            "duration_ms": step.duration_ms,
+            "at": step.at,
+            "payload": kept_payload(step) if kind is None else {},
+        }
+        for step in steps
+    ]
     await session.execute(insert(RunStepRow).values(values).on_conflict_do_nothing())
 
 

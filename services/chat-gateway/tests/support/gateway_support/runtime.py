@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -87,6 +88,8 @@ class FakeRuntime:
     answers: list[tuple[UUID, AnswerRequest]] = field(default_factory=list)
     refuse: dict[str, ProblemError] = field(default_factory=dict)
     lose_answers: int = 0
+    decided: asyncio.Event = field(default_factory=asyncio.Event)
+    late: dict[str, asyncio.Event] = field(default_factory=dict)
 
     def only(self) -> tuple[UUID, FakeRun]:
         """The newest run."""
@@ -98,6 +101,11 @@ class FakeRuntime:
         if found is None or found.owner != actor.user_uid or found.hidden:
             raise RunNotFoundError
         return found
+
+    async def wait(self, name: str) -> None:
+        """Keep the caller waiting until the test lets it go on."""
+        if name in self.late:
+            await self.late[name].wait()
 
     def counted(self, name: str) -> None:
         """Note a call, and fail it where the test wants that."""
@@ -176,13 +184,16 @@ def _for_people(router: Router, fake: FakeRuntime) -> None:
     @router.post("/runs/{run}/decision", status_code=202)
     async def decide(run: UUID, body: DecisionRequest, actor: CALLER) -> RunView:
         fake.counted("decision")
+        await fake.wait("before decision")
         found = fake.owned(run, actor)
         if found.pending is None:
             raise NotWaitingError(members={"run": view_of(run, found).model_dump(mode="json")})
         if body.turn_digest != found.pending.turn_digest:
             raise TurnStaleError(members={"pending": found.pending.model_dump(mode="json")})
         fake.decisions.append((run, body))
+        fake.decided.set()
         found.pending, found.status = None, RunStatus.RUNNING
+        await fake.wait("after decision")
         return view_of(run, found)
 
     @router.post("/runs/{run}/answer", status_code=202)

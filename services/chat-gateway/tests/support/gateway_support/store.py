@@ -72,6 +72,7 @@ class FakeStore:
     hidden: set[tuple[int, str, int]] = field(default_factory=set)
     workspaces: dict[int, str] = field(default_factory=lambda: {0: "Live", 3: "Draft"})
     tables: dict[str, str] = field(default_factory=lambda: {"pages": "Page", "tt_content": "Content"})
+    languages: dict[int, str] = field(default_factory=lambda: {0: "English", 1: "German"})
     ended: set[UUID] = field(default_factory=set)
     asked: list[VisibilityRequest] = field(default_factory=list)
     calls: Counter[str] = field(default_factory=Counter)
@@ -119,6 +120,14 @@ def store_app(settings: ServiceSettings, fake: FakeStore, gateway_keys: KeySet) 
     @router.get("/workspaces")
     async def workspaces(_actor: CALLER) -> dict[str, Any]:
         return {"workspaces": [{"uid": uid, "title": title} for uid, title in fake.workspaces.items()]}
+
+    @router.get("/sites")
+    async def sites(_actor: CALLER) -> dict[str, Any]:
+        fake.calls["sites"] += 1
+        if fake.broken:
+            raise BrokenError
+        languages = [{"languageId": number, "title": title} for number, title in fake.languages.items()]
+        return {"sites": [{"identifier": "main", "rootPageId": 1, "base": "/", "languages": languages}]}
 
     @router.get("/schema")
     async def schema(_actor: CALLER) -> dict[str, Any]:
