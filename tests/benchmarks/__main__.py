@@ -11,12 +11,14 @@ import sys
 from pathlib import Path
 
 from apply_update import apply_update
+from content_pages import content_pages
 from figures import Figure
 from remit_harness.run import TestRun
 from remit_harness.servers import broker_server, postgres_server, stop_servers
 from remit_harness.stacks import stack_template, start_stack, stop_stack
 from rich.console import Console
 from rich.table import Table
+from scope_figures import scope_figures
 from step_to_list import step_to_list
 from tool_round import tool_round
 
@@ -42,12 +44,15 @@ def main() -> int:
 
 def _measure(run: TestRun, rounds: int) -> list[Figure]:
     postgres, broker = postgres_server(run).url, broker_server(run)
+    inside = scope_figures(postgres, run, rounds)
     stack = start_stack(stack_template(run, postgres, broker), postgres, broker)
     try:
         return [
+            *inside,
             apply_update(stack, rounds),
             tool_round(stack, max(rounds // 10, 10)),
             step_to_list(stack, broker, max(rounds // 10, 10)),
+            *content_pages(stack, max(rounds // 10, 10)),
         ]
     finally:
         stop_stack(stack, postgres)

@@ -24,6 +24,9 @@ from content_store.auth.hook import PasswordHook
 from content_store.auth.passwords import hash_password
 from content_store.auth.service import AuthService
 from content_store.auth.settings import AuthSettings
+from content_store.caches.flush import CacheFlusher, NoCaches
+from content_store.caches.hook import CacheFlushHook
+from content_store.caches.installed import load_caches
 from content_store.calls.endpoints import Calls
 from content_store.calls.environment import CallLimits, StoreEnvironment
 from content_store.calls.interactive import OpenCalls
@@ -44,6 +47,7 @@ from content_store.settings import StoreSettings
 logger = get_logger(__name__)
 SERVICE = "content-store"
 EXPIRY_INTERVAL = 0.5
+IDLE_GRACE = 5.0
 #: Rules every installation keeps to, before the hooks of extensions.
 BUILT_IN_HOOKS: tuple[DataHandlerHook, ...] = (FileRecordsHook(), FileMountHook(), PasswordHook())
 
@@ -58,6 +62,7 @@ class StoreParts:
         schema: read from the table files when not given.
         sites: read from the site files when not given.
         hooks: installed ones when not given.
+        caches: installed ones when not given.
         background: run the relay and the sweeper in this process.
         bus: where the relay publishes to; made from the settings when not given.
     """
@@ -67,6 +72,7 @@ class StoreParts:
     schema: Schema | None = None
     sites: Sequence[Site] | None = None
     hooks: Sequence[DataHandlerHook] | None = None
+    caches: CacheFlusher | None = None
     background: bool = True
     bus: EventBus | None = None
 
@@ -126,16 +132,28 @@ async def _services(
     async with reads.acquire() as connection:
         await refuse_privileged_role(cast("asyncpg.Connection[Any]", connection))
     applies = await _pool(stack, settings, "applies", settings.apply_pool_size, settings.call_lock_timeout)
-    open_calls = await _pool(stack, settings, "open-calls", settings.open_call_limit + 1, settings.call_lock_timeout)
+    open_calls = await _pool(
+        stack,
+        settings,
+        "open-calls",
+        settings.open_call_limit + 1,
+        settings.call_lock_timeout,
+        # The server's own end of a call that its process cannot end any more: after the sweeper's turn.
+        idle_in_transaction_timeout=settings.open_call_idle_limit + IDLE_GRACE,
+    )
     database = Database(url, application_name=f"{SERVICE}-auth", pool_size=settings.database_pool_size)
     stack.push_async_callback(database.close)
     waker = OutboxWaker(url)
     await waker.start()
     stack.push_async_callback(waker.stop)
+    caches = parts.caches if parts.caches is not None else load_caches()
+    built_in = BUILT_IN_HOOKS if isinstance(caches, NoCaches) else (*BUILT_IN_HOOKS, CacheFlushHook())
     environment = StoreEnvironment(
         schema=schema,
         sites=Sites(sites),
-        hooks=lambda: (*BUILT_IN_HOOKS, *hooks),
+        hooks=lambda: (*built_in, *hooks),
+        caches=caches,
+        published=waker.ring,
         options=HandlerOptions(hash_password=hash_password),
         limits=_limits(settings),
     )
@@ -156,7 +174,13 @@ async def _services(
 
 
 async def _pool(
-    stack: AsyncExitStack, settings: StoreSettings, name: str, size: int, lock_timeout: float | None
+    stack: AsyncExitStack,
+    settings: StoreSettings,
+    name: str,
+    size: int,
+    lock_timeout: float | None,
+    *,
+    idle_in_transaction_timeout: float | None = None,
 ) -> asyncpg.Pool[Any]:
     pool = await create_pool(
         settings.database_url.get_secret_value(),
@@ -165,6 +189,7 @@ async def _pool(
         connect_timeout=settings.database_connect_timeout,
         statement_timeout=settings.call_statement_timeout,
         lock_timeout=lock_timeout,
+        idle_in_transaction_timeout=idle_in_transaction_timeout,
     )
     stack.push_async_callback(pool.close)
     return pool
@@ -176,6 +201,8 @@ def _limits(settings: StoreSettings) -> CallLimits:
         rehearsal_lock_timeout=settings.rehearsal_lock_timeout,
         retries=settings.call_retries,
         max_rows=settings.judged_rows_limit,
+        max_history=settings.history_rows_limit,
+        max_changes=settings.change_list_limit,
         idle_seconds=settings.open_call_idle_limit,
         hard_seconds=settings.open_call_hard_limit,
         placing_seconds=settings.open_call_placing_limit,

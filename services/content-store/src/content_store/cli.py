@@ -14,6 +14,7 @@ from service_kit.pool import plain_url
 from service_kit.settings import SettingsError, load_settings_or_exit
 
 from content_store.auth.commands import user_app
+from content_store.refindex_commands import refindex_app
 from content_store.schema.files import SchemaFileError
 from content_store.schema.loader import load_schema
 from content_store.schema.migrate import (
@@ -29,6 +30,7 @@ from content_store.settings import DatabaseSettings, StoreSettings
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Records, rights and calls of a Remit site.")
 app.add_typer(user_app, name="user")
+app.add_typer(refindex_app, name="refindex")
 
 
 @app.command()

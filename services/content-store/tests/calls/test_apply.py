@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 from content_store.calls.errors import CallExists, CallFenced, CallLocked, CallResolved
-from content_store.calls.testing import TestStore, apply_request, command, update
 from content_store.records.hashing import record_hash
 from remit_contracts.calls import CallOutcome, Cmdmap, Datamap, Expect, Read, RollbackReason
 from remit_contracts.changes import ChangeAction, Coverage
 from remit_contracts.records import WriteTarget
 from remit_contracts.scope import EffectiveAssignmentScope, PageRoot
 from service_kit.ids import uuid7
+from store_support.calls import TestStore, apply_request, command, update
 
 HALL = EffectiveAssignmentScope(pages=(PageRoot(page=10, depth=1),))
 HEADER = "SELECT header FROM tt_content WHERE uid = $1"

@@ -6,7 +6,6 @@ from typing import Any
 
 import asyncpg
 import pytest
-from content_store.calls.testing import TestStore, apply_request, command, update
 from content_store.datahandler.hooks import DataHandlerHook, Fields, Status
 from content_store.datahandler.run import HandlerRun
 from remit_contracts.calls import CallOutcome, CallResult, Datamap, RollbackReason
@@ -14,6 +13,7 @@ from remit_contracts.changes import Coverage
 from remit_contracts.records import WriteTarget
 from remit_contracts.scope import EffectiveAssignmentScope, PageRoot
 from service_kit.ids import uuid7
+from store_support.calls import TestStore, apply_request, command, update
 
 TREE = EffectiveAssignmentScope(pages=(PageRoot(page=1, depth=9),))
 
@@ -154,7 +154,7 @@ async def test_a_version_made_before_the_call_is_untouched_by_its_rollback(store
     assert await store.value("SELECT header FROM tt_content WHERE uid = 800") == "draft"
 
 
-@pytest.mark.req("S-51")
+@pytest.mark.req("S-51", "S-56", "S-63")
 async def test_a_rolled_back_call_leaves_neither_history_nor_log_nor_index(store: TestStore) -> None:
     before = await store.rows("SELECT * FROM sys_refindex ORDER BY hash")
     logged = await store.value("SELECT count(*) FROM sys_log")
@@ -163,3 +163,5 @@ async def test_a_rolled_back_call_leaves_neither_history_nor_log_nor_index(store
     assert await store.rows("SELECT * FROM sys_refindex ORDER BY hash") == before
     assert await store.value("SELECT count(*) FROM sys_history") == 0
     assert await store.value("SELECT count(*) FROM sys_log") == logged
+    # What the caller keeps of it comes with the answer: nothing of this database is needed for it.
+    assert [(w.table, w.uid, w.undone) for w in result.changes.refused][:1] == [("tt_content", 7, True)]

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
-from content_store.calls.testing import build_template
+from content_store.caches.flush import NoCaches
+from content_store.deps import Services
 from content_store.schema.loader import load_schema
 from content_store.schema.testing import prepare_test_database
 from remit_harness.databases import Databases
 from service_kit.ids import uuid7
+from service_kit.outbox.wake import DEFAULT_CHANNEL
 from store_support.app import StoreUnderTest
+from store_support.calls import build_template
+from store_support.templates import COPIED
 
 HEADER = "SELECT header FROM tt_content WHERE uid = 9"
 
 
 @pytest.fixture
-async def api(databases: Databases, tmp_path: Path) -> AsyncIterator[StoreUnderTest]:
-    template = await databases.template("dcalls_store", build_template)
-    url = await databases.create("dcalls", template=template)
-    urls = await prepare_test_database(url, server_url=databases.admin_url)
-    async with StoreUnderTest(urls, load_schema(), tmp_path).run() as started:
+async def api(databases: Databases, templates: None, tmp_path: Path) -> AsyncIterator[StoreUnderTest]:
+    async with (await _api(databases, tmp_path)).run() as started:
         yield started
+
+
+async def _api(databases: Databases, folder: Path, **parts: Any) -> StoreUnderTest:
+    url = await databases.create("dcalls", template=await databases.template(COPIED, build_template))
+    return StoreUnderTest(
+        await prepare_test_database(url, server_url=databases.admin_url), load_schema(), folder, **parts
+    )
 
 
 def body(**values: Any) -> dict[str, Any]:
@@ -140,3 +150,42 @@ async def test_a_rehearsal_and_claims_over_http(api: StoreUnderTest) -> None:
         "/v1/claims", json={"scope": request["scope"], "workspaceId": 0, "claims": [claim]}, headers=headers
     )
     assert judged.json()["answers"][0]["refusals"][0]["reason"] == "outside_scope"
+
+
+@pytest.mark.req("S-55", "C-07", "S-64", "S-59")
+async def test_limits_caches_and_the_waker_reach_the_calls_of_the_service(
+    databases: Databases, templates: None, tmp_path: Path
+) -> None:
+    settings = {
+        "history_rows_limit": 7,
+        "judged_rows_limit": 8,
+        "change_list_limit": 3,
+        "open_call_idle_limit": 4.0,
+        "rehearsal_lock_timeout": 0.7,
+    }
+    caches = NoCaches()
+    store = await _api(databases, tmp_path, settings=settings, caches=caches)
+    async with store.run() as started:
+        services: Services = started.app.state.services
+        limits = services.environment.limits
+        assert (limits.max_history, limits.max_rows, limits.max_changes, limits.idle_seconds) == (7, 8, 3, 4.0)
+        assert services.environment.caches is caches
+        assert services.environment.published == services.waker.ring
+        # The server itself ends an open call that its process cannot end any more; other calls have no such limit.
+        setting = "SELECT current_setting('idle_in_transaction_session_timeout')"
+        assert await services.open_calls.fetchval(setting) == "9s"
+        assert await services.applies.fetchval(setting) == "0"
+
+
+async def test_after_a_call_the_relay_is_woken(api: StoreUnderTest) -> None:
+    services: Services = api.app.state.services
+    listener = await asyncpg.connect(services.settings.database_url.get_secret_value())
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    try:
+        await listener.add_listener(DEFAULT_CHANNEL, lambda *args: heard.put_nowait(str(args[2])))
+        headers = api.assertion("agent-runtime", 1)
+        answer = await api.client.post(f"/v1/calls/{uuid7()}/apply", json=body(), headers=headers)
+        assert answer.status_code == 200
+        assert await asyncio.wait_for(heard.get(), 10) == DEFAULT_CHANNEL
+    finally:
+        await listener.close()

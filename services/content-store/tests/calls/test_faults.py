@@ -10,12 +10,12 @@ import asyncpg
 import pytest
 from content_store.caches.flush import CacheFlushFailed
 from content_store.calls.errors import CallConflict, CallLocked
-from content_store.calls.testing import TestStore, apply_request, command, update
 from content_store.datahandler.hooks import DataHandlerHook, Fields, Status
 from content_store.datahandler.run import HandlerRun
 from remit_contracts.calls import CallOutcome, CallResult, Datamap, FlushCache, RollbackReason
 from remit_contracts.scope import EffectiveAssignmentScope, PageRoot
 from service_kit.ids import uuid7
+from store_support.calls import TestStore, apply_request, command, update
 
 HALL = EffectiveAssignmentScope(pages=(PageRoot(page=10),))
 HEADER = "SELECT header FROM tt_content WHERE uid = $1"

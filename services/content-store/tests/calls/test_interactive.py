@@ -20,12 +20,12 @@ from content_store.calls.errors import (
     TooManyCalls,
 )
 from content_store.calls.interactive import OpenCalls
-from content_store.calls.testing import TestStore, apply_request, command, update
 from remit_contracts.actor import ActorContext
 from remit_contracts.calls import CallOutcome, Datamap, Expect, OpenedCall, OpenRequest, Read, RollbackReason
 from remit_contracts.records import WriteTarget
 from remit_contracts.scope import EffectiveAssignmentScope, PageRoot
 from service_kit.ids import uuid7
+from store_support.calls import TestStore, apply_request, command, update
 
 HALL = EffectiveAssignmentScope(pages=(PageRoot(page=10, depth=1),))
 HEADER = "SELECT header FROM tt_content WHERE uid = $1"

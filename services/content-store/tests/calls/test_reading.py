@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncpg
 import pytest
-from content_store.calls.testing import TestStore, apply_request
 from remit_contracts.calls import CallOutcome, Read
 from service_kit.ids import uuid7
+from store_support.calls import TestStore, apply_request
 
 
 async def read(

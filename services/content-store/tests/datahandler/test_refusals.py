@@ -357,3 +357,43 @@ async def test_a_table_without_versions_is_not_changed_live_from_a_workspace(
     gone = await open_handler(connection, schema, workspace=1).process(None, {"tx_values": {uid: {"delete": 1}}})
     assert [o.code for o in (*changed.outcomes, *gone.outcomes)] == ["workspace_table", "workspace_table"]
     assert await all_rows(connection, "tx_values") == before
+
+
+async def test_a_list_that_is_none_refuses_its_entry_alone(tight: Connection, schema: Schema) -> None:
+    first, second = await uids_of(tight)
+    synchronized = schema.with_change(["tt_content", "columns", "children", "l10n_mode"], "exclude")
+    made = await open_handler(tight, synchronized).process(None, {"tt_content": {str(first): {"localize": 1}}})
+    assert not made.failed
+    entries = {"tt_content": {str(first): {"children": {"a": {"b": 1}}}, str(second): {"title": "stands"}}}
+    result = await open_handler(tight, synchronized).process(entries)
+    statuses = {o.id: o.status for o in result.outcomes}
+    assert (statuses[str(first)], statuses[str(second)]) == ("error", "written")
+
+
+@pytest.mark.parametrize("denied", [True, False])
+async def test_children_of_translations_stay_where_the_entry_is_refused(
+    tight: Connection, schema: Schema, denied: bool
+) -> None:
+    first, second = await uids_of(tight)
+    synchronized = schema.with_change(["tt_content", "columns", "children", "l10n_mode"], "exclude")
+    made = await open_handler(tight, synchronized).process(None, {"tt_content": {str(first): {"localize": 1}}})
+    assert not made.failed
+    before = await state(tight)
+    entries = {"tt_content": {str(first): {"children": ""}, str(second): {"title": "stands"}}}
+    hooks = [VetoesChildless()] if denied else []
+    result = await open_handler(tight, synchronized, hooks).process(entries)
+    statuses = {o.id: o.status for o in result.outcomes}
+    assert (statuses[str(first)], statuses[str(second)]) == ("vetoed" if denied else "written", "written")
+    children = _TABLES.index("tx_child")
+    assert ((await state(tight))[children] == before[children]) is denied
+    assert len(result.errorLog) == (1 if denied else 0)
+
+
+class VetoesChildless(DataHandlerHook):
+    """Lets no content element of the default language lose its children."""
+
+    async def post_process_field_array(
+        self, run: HandlerRun, status: Status, table: str, record_id: str, fields: Fields
+    ) -> None:
+        if table == "tt_content" and fields.get("children") == 0:
+            raise HookVeto("childless")

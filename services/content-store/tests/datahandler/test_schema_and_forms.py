@@ -11,7 +11,7 @@ from content_store.datahandler.relations.csv import exchange_references, split_l
 from content_store.datahandler.relations.spec import relation_of
 from content_store.datahandler.sync_state import parse_state
 from content_store.datahandler.tsconfig import parse_tsconfig, record_defaults, table_setting
-from content_store.schema.ddl import create_schema_statements, create_table_statements, quote_identifier
+from content_store.schema.ddl import child_pointers, create_schema_statements, create_table_statements, quote_identifier
 from content_store.schema.flex import FlexError, format_value, merge_values, parse_structure, parse_value
 from content_store.schema.model import UNSET, Column, Schema, SchemaError
 from content_store.schema.tca_types import derive_db_columns
@@ -78,6 +78,25 @@ def test_names_are_quoted_and_qualified() -> None:
     with pytest.raises(ValueError, match="identifier"):
         quote_identifier("a\x00b")
     assert len(create_schema_statements(Schema.from_data(site_data()))) > 20
+
+
+def test_the_pointer_of_a_child_is_indexed_whatever_its_name() -> None:
+    form = (
+        "<T3DataStructure><ROOT><el><kids><config><type>inline</type><foreign_table>tx_child</foreign_table>"
+        "<foreign_field>in_form</foreign_field></config></kids></el></ROOT></T3DataStructure>"
+    )
+    inline = {"type": "inline", "foreign_table": "tx_child", "foreign_field": "owner_uid"}
+    pointers = {name: {"config": {"type": "number"}} for name in ("owner_uid", "in_form")}
+    parent = {"kids": {"config": inline}, "form": {"config": {"type": "flex", "ds": form}}}
+    tables = {"tx_parent": {"ctrl": {}, "columns": parent}, "tx_child": {"ctrl": {}, "columns": pointers}}
+    schema = Schema.from_data({"tables": tables})
+    assert child_pointers(schema) == {"tx_child": ("owner_uid", "in_form")}
+    made = [s for s in create_schema_statements(schema) if s.startswith("CREATE INDEX") and "tx_child" in s]
+    assert [s.partition(" (")[2] for s in made] == [
+        '"pid")',
+        '"owner_uid") WHERE "owner_uid" <> 0',
+        '"in_form") WHERE "in_form" <> 0',
+    ]
 
 
 def test_changes_make_a_new_schema() -> None:

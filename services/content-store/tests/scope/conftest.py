@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
-from content_store.calls.testing import TestStore, build_template, open_test_store, reset
-from remit_harness.databases import Databases, database_url
+from remit_harness.databases import Databases
+from remit_harness.run import TestRun
+from store_support.calls import TestStore, reset
+from store_support.templates import open_copy, open_shared, until_the_end
 
 StoreFactory = Callable[..., Awaitable[TestStore]]
 
 
-async def _shared(databases: Databases) -> TestStore:
-    name = await databases.template(f"dcalls_{os.environ.get('PYTEST_XDIST_WORKER', 'only')}", build_template)
-    return await open_test_store(database_url(databases.admin_url, name), server_url=databases.admin_url)
+@pytest.fixture(scope="session")
+def templates(postgres: str, test_run: TestRun) -> Iterator[None]:
+    """Whatever is copied is dropped in the end."""
+    yield from until_the_end(postgres, test_run)
 
 
 @pytest.fixture
-async def new_store(databases: Databases) -> AsyncIterator[StoreFactory]:
+async def new_store(databases: Databases, templates: None) -> AsyncIterator[StoreFactory]:
     """Makes a store on a database of its own; arguments as of ``open_test_store``."""
     made: list[TestStore] = []
 
     async def factory(**options: object) -> TestStore:
-        template = await databases.template("dcalls_store", build_template)
-        url = await databases.create("dcalls", template=template)
-        store = await open_test_store(url, server_url=databases.admin_url, **options)  # type: ignore[arg-type]
+        store = await open_copy(databases, **options)
         made.append(store)
         return store
 
@@ -35,9 +35,9 @@ async def new_store(databases: Databases) -> AsyncIterator[StoreFactory]:
 
 
 @pytest.fixture
-async def shared_store(databases: Databases) -> AsyncIterator[TestStore]:
+async def shared_store(databases: Databases, templates: None) -> AsyncIterator[TestStore]:
     """For tests that commit nothing."""
-    store = await _shared(databases)
+    store = await open_shared(databases)
     yield store
     await store.close()
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from content_store.calls.endpoints import answer_claims
-from content_store.calls.testing import TestStore
 from content_store.scope.claims import ClaimsRequest, ScopedClaim
+from store_support.calls import TestStore
 
 HALL: dict[str, Any] = {"pages": [{"page": 10, "depth": 1}]}
 ENGLISH = {**HALL, "languages": [0]}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import pytest
-from content_store.calls.testing import TestStore
 from content_store.capture.grouping import group_rows
 from content_store.capture.model import RowDelta
 from content_store.capture.reader import take_capture
@@ -16,6 +15,7 @@ from content_store.scope.topology import PageTopology
 from remit_contracts.changes import RefusedWrite
 from remit_contracts.records import RecordReference
 from remit_contracts.scope import EffectiveAssignmentScope, PageRoot
+from store_support.calls import TestStore
 
 Named = Collection[tuple[str, int]]
 
@@ -176,8 +176,7 @@ async def test_an_mm_row_is_inside_when_one_of_its_ends_is(written: Written) -> 
     )
     assert await written.violations(HALL, insert.format(5)) == []
     neither = await written.violations(HALL, insert.format(7))
-    assert len(neither) == 1
-    assert neither[0].reason == "outside_scope"
+    assert found(neither) == {("sys_category", 1, "outside_scope")}
 
 
 @pytest.mark.req("S-03", "S-05")
@@ -243,3 +242,17 @@ async def test_a_circle_of_pages_ends_the_walk_and_is_outside(written: Written) 
         "UPDATE tt_content SET header = 'x' WHERE uid = 6",
     )
     assert ("tt_content", 6, "outside_scope") in found(circle)
+
+
+@pytest.mark.req("S-03", "S-51")
+async def test_a_page_that_is_written_is_judged_as_itself(written: Written) -> None:
+    assert await written.violations(HALL, "UPDATE pages SET title = 'x' WHERE uid = 10") == []
+    below = await written.violations(HALL, "UPDATE pages SET title = 'x' WHERE uid IN (10, 100)")
+    assert found(below) == {("pages", 100, "outside_scope")}
+
+
+@pytest.mark.req("S-53", "S-65")
+async def test_a_page_deleted_for_good_is_judged_where_it_lay(written: Written) -> None:
+    gone = "DELETE FROM pages WHERE uid = 1000"
+    assert await written.violations(scope((10, 2)), gone) == []
+    assert found(await written.violations(scope((10, 1)), gone)) == {("pages", 1000, "outside_scope")}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from content_store.calls.testing import TestStore, apply_request, command, update
 from remit_contracts.calls import CallOutcome, CallResult, Cmdmap, Datamap, Operation
 from remit_contracts.records import RecordReference
 from remit_contracts.scope import EffectiveAssignmentScope, PageRoot
 from service_kit.ids import uuid7
+from store_support.calls import TestStore, apply_request, command, update
 
 
 def scope(*roots: tuple[int, int], **values: Any) -> EffectiveAssignmentScope:
@@ -204,3 +204,20 @@ async def test_a_key_that_is_no_uid_writes_nothing(shared_store: TestStore, key:
         result = await call(shared_store, operation, scope((1, 99), (2, 99)))
         assert result.operations[0].errors or result.changes.refused
     assert await rows(shared_store) == before
+
+
+@pytest.mark.req("S-38")
+async def test_synchronizing_children_is_judged_row_by_row(store: TestStore) -> None:
+    operation = command(
+        "tt_content", 5, "inlineLocalizeSynchronize", {"field": "image", "language": 1, "action": "localize"}
+    )
+    translated = "SELECT count(*) FROM sys_file_reference WHERE sys_language_uid = 1 AND uid_foreign = 8"
+    only_content = scope((10, 0), tables=["tt_content"])
+    refused = await store.service.apply(uuid7(), apply_request(operation, scope=only_content))
+    assert refused.outcome is CallOutcome.COMMITTED
+    assert {(w.table, w.reason) for w in refused.changes.refused} == {("sys_file_reference", "table_not_allowed")}
+    assert await store.value(translated) == 0
+    # Control: with the table of the children admitted each is made.
+    done = await store.service.apply(uuid7(), apply_request(operation, scope=scope((10, 0))))
+    assert (done.changes.refused, done.operations[0].errors) == ((), ())
+    assert await store.value(translated) == 1

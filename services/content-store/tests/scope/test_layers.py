@@ -6,7 +6,6 @@ from typing import Any
 
 import asyncpg
 import pytest
-from content_store.calls.testing import TestStore, apply_request, command, update
 from content_store.datahandler.handler import DataHandler
 from content_store.datahandler.hooks import DataHandlerHook, Fields, Status
 from content_store.datahandler.run import HandlerRun
@@ -14,6 +13,7 @@ from remit_contracts.calls import CallOutcome, CallResult, Datamap, RollbackReas
 from remit_contracts.records import RecordReference
 from remit_contracts.scope import EffectiveAssignmentScope, PageRoot
 from service_kit.ids import uuid7
+from store_support.calls import TestStore, apply_request, command, update
 
 HALL = EffectiveAssignmentScope(pages=(PageRoot(page=10),))
 NAMED = EffectiveAssignmentScope(records=(RecordReference(table="tt_content", uid=9),))

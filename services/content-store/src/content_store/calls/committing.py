@@ -11,7 +11,7 @@ from remit_contracts.calls import CallResult, OperationResult, RollbackReason
 from service_kit.database import shielded
 from service_kit.logging import get_logger
 
-from content_store.caches.flush import CacheFlushFailed
+from content_store.caches.flush import CacheFlushFailed, flush_groups
 from content_store.calls import outcome
 from content_store.calls.environment import StoreEnvironment
 from content_store.calls.errors import CallRolledBack
@@ -81,6 +81,9 @@ async def finish(
         await publish(env, opened.gateway, plan, verdict, result)
     except LOST:
         raise
+    except CacheFlushFailed as error:
+        logger.warning("cache tags of a call were not flushed", exc_info=error)
+        raise CallRolledBack(RollbackReason.COMMIT_REFUSED, error.code) from error
     except (StatementRefused, asyncpg.PostgresError) as error:
         # Nothing a call asked for fails here: somebody meddled with the verdict, or wrote after it.
         logger.warning("the verdict of a call was refused", exc_info=error)
@@ -134,13 +137,7 @@ async def after_commit(env: StoreEnvironment, session: CallSession, result: Call
     """Run what waited for the commit; a failure is a warning, the call stays committed."""
     if result.judged_rows:
         env.published()
-    warnings = list(result.warnings)
-    for group in dict.fromkeys(session.effects.flush_groups):
-        try:
-            await env.caches.flush_group(group)
-        except CacheFlushFailed as error:
-            logger.warning("a cache was not flushed", group=group, exc_info=error)
-            warnings.append("flush_failed")
+    warnings = [*result.warnings, *await flush_groups(env.caches, session.effects.flush_groups)]
     for callback in session.effects.after_commit:
         try:
             await callback()

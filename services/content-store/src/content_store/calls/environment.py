@@ -10,6 +10,7 @@ from remit_contracts.changes import MAX_CHANGES
 from service_kit.outbox import Outbox
 
 from content_store.caches.flush import CacheFlusher, NoCaches
+from content_store.calls.one_connection import OneConnection
 from content_store.capture.relations import RelationEnds, relation_ends
 from content_store.datahandler.hooks import DataHandlerHook
 from content_store.datahandler.run import HandlerOptions
@@ -67,6 +68,7 @@ class StoreEnvironment:
         outbox: takes the record events.
         caches: what a flush reaches.
         limits: of calls.
+        one_connection: knows whether every record table lies in this database (S-60).
         published: told after a commit that made events; only wakes somebody up.
         scope_hook: False only in controls: layer two is taken away.
         effect_check: False only in controls: the verdict against the scope is taken away.
@@ -81,6 +83,7 @@ class StoreEnvironment:
     caches: CacheFlusher = field(default_factory=NoCaches)
     limits: CallLimits = field(default_factory=CallLimits)
     published: Callable[[], None] = nothing
+    one_connection: OneConnection = field(default_factory=OneConnection)
     scope_hook: bool = True
     effect_check: bool = True
 

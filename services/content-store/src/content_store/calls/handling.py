@@ -94,7 +94,7 @@ class CallHandler:
 
     async def finish_failed(self) -> None:
         """After an error that left the transaction alive: bring history, log and index of what stands up to date."""
-        await self._handler._finish()
+        await self._handler.finish()
 
     def snapshot(self) -> HandlerState:
         """What to go back to."""

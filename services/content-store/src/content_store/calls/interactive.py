@@ -118,6 +118,7 @@ class OpenCalls:
         opened = OpenTransaction(connection, transaction, gateway)
         try:
             await transaction.start()
+            await self._env.one_connection.require(gateway)
             begun = await outcome.begin(gateway, plan.call_id, plan.run_id, plan.epoch, plan.request_hash)
             if not begun.opened:
                 if not begun.passed:

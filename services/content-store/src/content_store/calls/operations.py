@@ -21,6 +21,7 @@ from remit_contracts.calls import (
 from service_kit.logging import get_logger
 from service_kit.problems import ProblemError
 
+from content_store.caches.flush import FLUSH_FAILED, CacheFlushFailed
 from content_store.calls.errors import CallRolledBack, SavepointNeeded
 from content_store.calls.handling import CallHandler, HandlerState
 from content_store.calls.lost import connection_gone
@@ -114,12 +115,8 @@ class OperationRunner:
     # --- datamap and cmdmap -------------------------------------------------------------------------------------
 
     async def _maps(self, kind: str, datamap: Mapping[str, Any], cmdmap: Mapping[str, Any]) -> OperationResult:
-        gateway = self._handler.gateway
         refused = len(self._guard)
-        self._count += 1
-        savepoint = f"operation_{self._count}"
-        if self._savepoints:
-            await gateway.savepoint("SAVEPOINT", savepoint)
+        savepoint = await self._savepoint()
         state = self._handler.snapshot()
         try:
             result = await self._handler.process(datamap, cmdmap)
@@ -137,6 +134,13 @@ class OperationRunner:
         except Exception as error:  # noqa: BLE001 - a hook's error is an error of the operation, told as such (S-66)
             return await self._hook_failed(kind, error, savepoint, state, refused)
         return self._done(kind, result, refused)
+
+    async def _savepoint(self) -> str:
+        self._count += 1
+        name = f"operation_{self._count}"
+        if self._savepoints:
+            await self._handler.gateway.savepoint("SAVEPOINT", name)
+        return name
 
     async def _hook_failed(
         self, kind: str, error: Exception, savepoint: str, state: HandlerState, refused: int
@@ -219,10 +223,17 @@ class OperationRunner:
 
     async def _flush(self, operation: FlushCache) -> OperationResult:
         """A group waits for the commit; a tag is flushed in place and goes with the transaction (S-59)."""
+        if operation.tags:
+            savepoint = await self._savepoint()
+            try:
+                await self._flush_tags(operation.tags)
+            except (CacheFlushFailed, StatementRefused, asyncpg.PostgresError) as error:
+                self._end_where_needed(error)
+                logger.warning("cache tags were not flushed", exc_info=error)
+                await self._undo(savepoint, self._handler.snapshot())
+                return self._failed(operation.op, FLUSH_FAILED, len(self._guard))
         if operation.group is not None:
             self._effects.flush_groups.append(operation.group)
-        if operation.tags:
-            await self._flush_tags(operation.tags)
         return OperationResult(op=operation.op)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from uuid import UUID
 
 from remit_contracts.calls import CallOutcome, CallResolution, CallResult
+from service_kit.ids import uuid7
 
 _RESOLVED: Final = ""
 
@@ -39,6 +40,9 @@ RETURNING call_id
 _MARK: Final = """
 INSERT INTO public.call_outcome (call_id, run_id, epoch, request_hash, verdict, judged)
 VALUES ($1, $2, $3, '', 'rolled_back', 0) ON CONFLICT (call_id) DO NOTHING
+"""
+_NEVER: Final = """
+INSERT INTO public.call_outcome (call_id, run_id, epoch, request_hash) VALUES ($1, $2, $3, '')
 """
 _READ: Final = (
     "SELECT run_id, request_hash, verdict, result::text AS result FROM public.call_outcome WHERE call_id = $1"
@@ -112,6 +116,11 @@ async def write_verdict(connection: Connection, call_id: UUID, judged: int, resu
 async def mark_not_done(connection: Connection, call_id: UUID, run_id: UUID, epoch: int) -> None:
     """Keep the id from ever being used: the call was resolved as not done."""
     await connection.fetch(_MARK, call_id, run_id, epoch)
+
+
+async def never_commit(connection: Connection, run_id: UUID, epoch: int) -> None:
+    """Have the database refuse to commit this transaction, whoever asks: its outcome row gets no verdict (CALLS 2, 4)."""
+    await connection.fetch(_NEVER, uuid7(), run_id, epoch)
 
 
 async def read_outcome(connection: Connection, call_id: UUID) -> StoredOutcome | None:

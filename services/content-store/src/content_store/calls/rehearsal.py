@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from remit_contracts.calls import (
 )
 from service_kit.logging import get_logger
 
+from content_store.calls import outcome
 from content_store.calls.committing import rollback
 from content_store.calls.environment import StoreEnvironment
 from content_store.calls.errors import CallRolledBack, TreeLockNeeded, reason_of
@@ -30,6 +32,12 @@ from content_store.records.gateway import RecordGateway
 
 logger = get_logger(__name__)
 _CANCELLED_STATEMENT: Final = "57014"
+# All that can be deferred but the one that keeps a rehearsal from being committed.
+_CONSTRAINTS: Final = """
+SELECT DISTINCT format('%I.%I', n.nspname, c.conname) AS name
+  FROM pg_constraint c JOIN pg_namespace n ON n.oid = c.connamespace
+ WHERE c.condeferrable AND c.conrelid <> 'public.call_outcome'::regclass
+"""
 
 
 class RehearsalService:
@@ -73,9 +81,12 @@ class RehearsalService:
         try:
             milliseconds = round(self._env.limits.rehearsal_lock_timeout * 1000)
             await gateway.fetch("SELECT set_config('lock_timeout', $1, true)", f"{milliseconds}ms")
+            await self._env.one_connection.require(gateway)
+            await outcome.never_commit(gateway, request.run_id, request.lease_epoch)
+            constraints = [row["name"] for row in await gateway.fetch(_CONSTRAINTS)]
             await take_tree_lock(gateway, lock)
             for number, call in enumerate(request.calls):
-                calls.append(await self._call(gateway, rehearsal_id, request, call, number, lock))
+                calls.append(await self._call(gateway, rehearsal_id, request, call, number, lock, constraints))
         except TreeLockNeeded:
             raise
         except CallMustEnd as error:
@@ -93,6 +104,7 @@ class RehearsalService:
         call: RehearsedCallRequest,
         number: int,
         lock: TreeLock,
+        constraints: Sequence[str],
     ) -> RehearsedCall:
         savepoint = f"call_{number}"
         await gateway.savepoint("SAVEPOINT", savepoint)
@@ -104,8 +116,8 @@ class RehearsalService:
             results = await session.run(plan.operations)
             verdict = await session.verdict()
             # What waits for the commit of a call has to be heard of now.
-            await gateway.fetch("SET CONSTRAINTS ALL IMMEDIATE")
-            await gateway.fetch("SET CONSTRAINTS ALL DEFERRED")
+            for when in ("IMMEDIATE", "DEFERRED") if constraints else ():
+                await gateway.fetch(f"SET CONSTRAINTS {', '.join(constraints)} {when}")
         except CallRolledBack as error:
             if error.reason is RollbackReason.COMMIT_REFUSED:
                 # The transaction is gone: neither this call nor a later one can be rehearsed.

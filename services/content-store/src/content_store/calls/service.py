@@ -103,6 +103,7 @@ class CallService:
         await transaction.start()
         session: CallSession | None = None
         try:
+            await self._env.one_connection.require(gateway)
             if (known := await self._begin(gateway, plan)) is not None:
                 await transaction.rollback()
                 return known

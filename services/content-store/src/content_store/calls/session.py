@@ -11,6 +11,7 @@ from content_store.access.hook import PageRightsHook
 from content_store.access.readable import Viewer
 from content_store.access.rights import BackendAccess
 from content_store.access.users import LoadedUser, load_user
+from content_store.caches.flush import requested
 from content_store.calls.environment import StoreEnvironment
 from content_store.calls.errors import ActorUnknown, WorkspaceDenied
 from content_store.calls.handling import CallHandler
@@ -135,13 +136,14 @@ class CallSession:
         return self._handler.copies
 
     async def flush_requested_tags(self) -> None:
-        """Flush the tags DataHandlers asked for, inside the transaction; their groups wait for the commit (S-69)."""
-        tags = [name for flush in self._handler.flushes if flush.kind == "tags" for name in flush.names]
-        if tags:
-            await self._flush_tags(list(dict.fromkeys(tags)))
-        self.effects.flush_groups += [
-            name for flush in self._handler.flushes if flush.kind == "group" for name in flush.names
-        ]
+        """Flush the tags DataHandlers asked for, inside the transaction; their groups wait for the commit (S-69).
+
+        Raises:
+            CacheFlushFailed, StatementRefused: stale entries would stay, so the call must not be committed.
+        """
+        if tags := requested(self._handler.flushes, "tags"):
+            await self._flush_tags(tags)
+        self.effects.flush_groups += requested(self._handler.flushes, "group")
 
 
 async def load_actor(gateway: RecordGateway, actor: ActorContext) -> LoadedUser:

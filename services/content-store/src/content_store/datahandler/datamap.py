@@ -12,10 +12,12 @@ from content_store.datahandler.guard import guarded
 from content_store.datahandler.hooks import HookVeto
 from content_store.datahandler.log import LogAction
 from content_store.datahandler.remap import finish_waiting
-from content_store.datahandler.result import EntryOutcome
+from content_store.datahandler.result import NOT_CARRIED_OUT, EntryOutcome
+from content_store.datahandler.savepoints import SYNC_SAVEPOINT, restore_run
 from content_store.datahandler.sync import synchronize
 
 if TYPE_CHECKING:
+    from content_store.datahandler.entries import DataMap
     from content_store.datahandler.run import HandlerRun
 
 
@@ -23,17 +25,61 @@ async def process_datamap(run: HandlerRun) -> None:
     """Writes all entries of ``run.datamap``. Refused entries are skipped, logged and reported."""
     for hook in run.ctx.hooks:
         await hook.before_start(run)
-    run.submitted = {(table, key): frozenset(row) for table, rows in run.datamap.items() for key, row in rows.items()}
-    await synchronize(run)
-    tables = sorted(run.datamap, key=lambda name: name != "pages")
-    entries = sum(len(rows) for rows in run.datamap.values())
+    submitted = _copied(run.datamap)
+    entries = sum(len(rows) for rows in submitted.values())
     savepoints = run.outermost and (entries > 1 or run.ctx.options.savepoint_single_entry)
-    for table in tables:
-        for record_id, row in list(run.datamap[table].items()):
-            await _process_entry(run, table, record_id, row, savepoints)
+    first = len(_outcomes(run))
+    failed = await _synchronized_entries(run, savepoints)
+    while run.before_sync is not None:
+        if not failed:
+            await run.ctx.gateway.savepoint("RELEASE SAVEPOINT", SYNC_SAVEPOINT)
+            run.before_sync = None
+            break
+        # Children of translations were made or deleted for an entry that was then refused: once more, without it.
+        await _undo_synchronization(run, failed, first)
+        first += len(failed)
+        for outcome in failed:
+            del submitted[outcome.table][outcome.id]
+        run.datamap = _copied(submitted)
+        failed = await _synchronized_entries(run, savepoints)
     await finish_waiting(run, savepoints)
     for hook in run.ctx.hooks:
         await hook.after_all_operations(run)
+
+
+def _copied(datamap: DataMap) -> DataMap:
+    return {table: {key: dict(row) for key, row in rows.items()} for table, rows in datamap.items()}
+
+
+async def _synchronized_entries(run: HandlerRun, savepoints: bool) -> list[EntryOutcome]:
+    """Extends the datamap and writes its entries; returns those submitted that were not carried out."""
+    run.submitted = {(table, key): frozenset(row) for table, rows in run.datamap.items() for key, row in rows.items()}
+    first = len(_outcomes(run))
+    await synchronize(run)
+    tables = sorted(run.datamap, key=lambda name: name != "pages")
+    for table in tables:
+        for record_id, row in list(run.datamap[table].items()):
+            await _process_entry(run, table, record_id, row, savepoints)
+    return [o for o in _outcomes(run)[first:] if o.status in NOT_CARRIED_OUT and (o.table, o.id) in run.submitted]
+
+
+def _outcomes(run: HandlerRun) -> list[EntryOutcome]:
+    return run.ctx.outcomes if run.outermost else run.results
+
+
+async def _undo_synchronization(run: HandlerRun, failed: list[EntryOutcome], first: int) -> None:
+    if run.before_sync is None:
+        return
+    await run.ctx.gateway.savepoint("ROLLBACK TO SAVEPOINT", SYNC_SAVEPOINT)
+    await run.ctx.gateway.savepoint("RELEASE SAVEPOINT", SYNC_SAVEPOINT)
+    restore_run(run, run.before_sync)
+    run.before_sync = None
+    del _outcomes(run)[first:]
+    _outcomes(run).extend(failed)
+    for outcome in failed:
+        action = LogAction.INSERT if outcome.operation == "new" else LogAction.UPDATE
+        uid = 0 if "NEW" in outcome.id else int(outcome.id)
+        run.log_error(action, outcome.table, uid, outcome.message or "", code=outcome.code or "")
 
 
 async def _process_entry(run: HandlerRun, table: str, record_id: str, row: dict[str, Any], savepoint: bool) -> None:

@@ -34,7 +34,8 @@ async def update_entry(run: HandlerRun, outcome: EntryOutcome, submitted: dict[s
     target = Target(table, outcome.id, uid, row["pid"], row, {})
     checked = await check_fields(run, target, submitted)
     values = dict(checked.values)
-    await add_diff_source(run, target, submitted, values)
+    if values or checked.tasks or not checked.dropped:
+        await add_diff_source(run, target, submitted, values)
     changes = without_unchanged(target, values, _mm_fields(table))
     for hook in run.ctx.hooks:
         await hook.post_process_field_array(run, "update", table.name, outcome.id, changes)

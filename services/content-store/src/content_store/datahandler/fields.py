@@ -148,8 +148,11 @@ def _take_system_field(run: HandlerRun, target: Target, name: str, value: Any, c
             checked.dropped[name] = ErrorCode.FIELD_NOT_ALLOWED
     elif name == table.orig_uid_field:
         checked.values[name] = value
-    elif name not in _SYSTEM and name not in table.db_columns:
+    elif name not in table.db_columns:
         checked.dropped[name] = ErrorCode.UNKNOWN_FIELD
+    elif name not in _SYSTEM or (target.current is not None and str(target.current[name]) != str(value)):
+        # Columns nobody edits: the order, times, flags.
+        checked.dropped[name] = ErrorCode.FIELD_NOT_ALLOWED
 
 
 def _plain(name: str) -> Any:

@@ -149,7 +149,7 @@ class DataHandler:
             run.cmdmap = read[1]
             await process_commands(run)
         if self._within is None:
-            await self._finish()
+            await self.finish()
         self.placeholders.update(run.placeholders)
         outcomes = self.ctx.outcomes[first:] if self._within is None else run.results
         return self._result(run, outcomes, self.ctx.log.error_log[before:])
@@ -175,7 +175,11 @@ class DataHandler:
             (self.ctx.outcomes if self._within is None else run.results).append(outcome)
         return without_deleted(data.entries, commands.entries), commands.entries
 
-    async def _finish(self) -> None:
+    async def finish(self) -> None:
+        """Bring relations, reference index, history and log up to date with what stands; ``process`` does it itself.
+
+        Only for a caller that goes on in the transaction after an error left :meth:`process`.
+        """
         await self.ctx.mm.flush()
         await update_references(self.ctx)
         await self.ctx.history.flush(self.ctx.gateway)
@@ -204,7 +208,7 @@ class DataHandler:
         await guarded(run, outcome, LogAction.DELETE, work, savepoint=True)
         if self._within is None:
             self.ctx.outcomes.append(outcome)
-            await self._finish()
+            await self.finish()
         return outcome
 
     def snapshot(self) -> HandlerSnapshot:

@@ -13,10 +13,12 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Literal
 
 from content_store.datahandler.errors import ErrorCode, Refusal
+from content_store.records.gateway import Row
 
 if TYPE_CHECKING:
     from content_store.datahandler.run import HandlerRun
-    from content_store.records.gateway import Row
+
+__all__ = ["HOOK_GROUP", "DataHandlerHook", "Fields", "HookVeto", "Row", "Status", "load_hooks"]
 
 HOOK_GROUP = "content_store.hooks"
 Fields = dict[str, Any]

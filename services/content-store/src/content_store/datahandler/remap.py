@@ -96,6 +96,9 @@ async def _after_waiting(run: HandlerRun, operation: WaitingOperation) -> None:
     try:
         await _after_operations(run, operation)
     except HookVeto as veto:
+        if not run.outermost:
+            # The entry around this instance is undone.
+            raise
         # Other rows point to this one by now: it stays, and the objection is told.
         run.log_error(LogAction.UPDATE, operation.table, operation.uid, veto.message, veto.data, code=veto.code)
         entry = _entry_of(run, operation.table, operation.record_id)

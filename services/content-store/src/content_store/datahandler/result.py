@@ -9,6 +9,8 @@ from content_store.datahandler.log import storable
 
 EntryStatus = Literal["written", "unchanged", "refused", "error", "vetoed"]
 _NAME_LIMIT: Final = 64
+#: Statuses of entries that changed nothing.
+NOT_CARRIED_OUT: Final = frozenset({"refused", "error", "vetoed"})
 Mapping2 = dict[str, dict[int, int]]
 
 
@@ -82,4 +84,4 @@ class ProcessResult:
     @property
     def failed(self) -> list[EntryOutcome]:
         """Entries and commands that were not carried out."""
-        return [o for o in self.outcomes if o.status in ("refused", "error", "vetoed")]
+        return [o for o in self.outcomes if o.status in NOT_CARRIED_OUT]

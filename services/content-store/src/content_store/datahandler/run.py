@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from content_store.datahandler.hooks import DataHandlerHook
     from content_store.datahandler.relations.spec import RelationSpec
     from content_store.datahandler.result import EntryOutcome
+    from content_store.datahandler.savepoints import RunSnapshot
     from content_store.records.gateway import RecordGateway
     from content_store.records.overlay import OverlayReader
     from content_store.schema.model import Schema, TableSchema
@@ -229,6 +230,8 @@ class HandlerRun:
     suggested_uids: frozenset[tuple[str, int]] = frozenset()
     #: Fields of each entry as it was submitted: (table, uid or placeholder) -> names.
     submitted: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    #: Set while the synchronization has written something: what to go back to.
+    before_sync: RunSnapshot | None = None
     copy_mode: bool = False
     #: Outcomes of the entries of a nested instance.
     results: list[EntryOutcome] = field(default_factory=list)

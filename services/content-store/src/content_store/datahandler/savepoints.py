@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from content_store.datahandler.run import HandlerRun, RecordMap, RunContext
+
+
+SYNC_SAVEPOINT: Final = "datahandler_sync"
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,10 @@ def restore_context(ctx: RunContext, snapshot: ContextSnapshot) -> None:
     ctx.localized = dict(snapshot.localized)
     ctx.reader.forget()
     ctx.forget_settings()
+    forget: Callable[[], None] | None = getattr(ctx.policy, "forget_pages", None)
+    if forget is not None:
+        # Pages that were written are not as the rights remember them any more.
+        forget()
 
 
 def _copy(records: RecordMap) -> RecordMap:

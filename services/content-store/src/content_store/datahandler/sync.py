@@ -8,8 +8,10 @@ of their own. This repeats until nothing new is added, so a chain of translation
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from content_store.datahandler.errors import Refusal
 from content_store.datahandler.relations.csv import format_reference
 from content_store.datahandler.relations.spec import relation_of
 from content_store.datahandler.sync_inline import InlineSynchronization
@@ -208,7 +210,9 @@ class Synchronization:
     ) -> None:
         spec = relation_of(schema.columns[name])
         if spec is not None and spec.children:
-            await self._inline.take_over(item, name, spec, from_id)
+            # A list that cannot be read is not taken over; the entry that submitted it is refused when its turn comes.
+            with suppress(Refusal):
+                await self._inline.take_over(item, name, spec, from_id)
             return
         if name in source_entry:
             value = source_entry[name]

@@ -9,6 +9,7 @@ from content_store.datahandler.labels import prefix_language
 from content_store.datahandler.relations.children import child_uids
 from content_store.datahandler.relations.csv import split_list
 from content_store.datahandler.relations.spec import RelationSpec
+from content_store.datahandler.savepoints import SYNC_SAVEPOINT, snapshot_run
 
 if TYPE_CHECKING:
     from content_store.datahandler.sync import Synchronization
@@ -118,7 +119,13 @@ class InlineSynchronization:
         # The commands write through datamaps, whose first step is this module.
         from content_store.datahandler.commands.dispatch import process_commands
 
-        nested = self._sync.run.nested()
+        run = self._sync.run
+        if run.before_sync is None:
+            # Written before the entry itself was asked for its rights: it may have to be taken back.
+            snapshot = snapshot_run(run)
+            await run.ctx.gateway.savepoint("SAVEPOINT", SYNC_SAVEPOINT)
+            run.before_sync = snapshot
+        nested = run.nested()
         nested.cmdmap = {table: commands}
         await process_commands(nested)
         return dict(nested.copied_merged.get(table, {}))

@@ -6,9 +6,12 @@ The tables a DataHandler keeps besides the records (history, log, reference inde
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any, Final
 
-from content_store.schema.model import DbColumn, MmTable, Schema, TableSchema
+from content_store.schema.flex import FlexError, parse_structure
+from content_store.schema.model import Column, DbColumn, MmTable, Schema, TableSchema
 
 _SQL_TYPES: Final = {
     "int": "bigint",
@@ -33,6 +36,7 @@ _REFINDEX_COLUMNS: Final = (
     "ref_t3ver_state smallint NOT NULL DEFAULT 0, ref_sorting bigint NOT NULL DEFAULT 0, "
     "ref_string text NOT NULL DEFAULT ''"
 )
+_FILE_POINTER: Final = {"foreign_table": "sys_file_reference", "foreign_field": "uid_foreign"}
 _EMPTY: Final = {"int": "0", "decimal": "0", "float": "0", "string": "''", "text": "''", "blob": "''"}
 
 
@@ -75,25 +79,52 @@ def _literal(value: Any) -> str:
     return "'" + str(value).replace("'", "''") + "'"
 
 
-def create_table_statements(table: TableSchema, schema_name: str = "public") -> list[str]:
-    """CREATE TABLE of a record table and its indexes."""
+def create_table_statements(table: TableSchema, schema_name: str = "public", pointers: Iterable[str] = ()) -> list[str]:
+    """CREATE TABLE of a record table and its indexes.
+
+    Args:
+        table: to make.
+        schema_name: of the database.
+        pointers: columns that tie its rows to a parent (see :func:`child_pointers`).
+    """
     body = ", ".join(column_definition(column) for column in table.db_columns.values())
     statements = [f"CREATE TABLE {qualified_name(table.name, schema_name)} ({body})"]
     statements += [
         f"CREATE INDEX {quote_identifier(name)} ON {qualified_name(table.name, schema_name)} "
         f"({', '.join(quote_identifier(c) for c in columns)}){condition}"
-        for name, columns, condition in table_indexes(table)
+        for name, columns, condition in table_indexes(table, pointers)
     ]
     return statements
 
 
-def table_indexes(table: TableSchema) -> list[tuple[str, tuple[str, ...], str]]:
+def child_pointers(schema: Schema) -> dict[str, tuple[str, ...]]:
+    """Table -> columns its rows point to a parent with: ``foreign_field`` of all fields, flex forms included."""
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for table in schema:
+        for column in table.columns.values():
+            for inner in (column, *_columns_inside(column)):
+                config = {**_FILE_POINTER, **inner.config} if inner.type == "file" else inner.config
+                if config.get("foreign_field") and config.get("foreign_table"):
+                    found[str(config["foreign_table"])][str(config["foreign_field"])] = None
+    return {table: tuple(columns) for table, columns in found.items()}
+
+
+def _columns_inside(column: Column) -> list[Column]:
+    if column.type != "flex":
+        return []
+    try:
+        return [inner for _, _, inner in parse_structure(str(column.config.get("ds") or "")).columns()]
+    except FlexError:
+        return []
+
+
+def table_indexes(table: TableSchema, child_of: Iterable[str] = ()) -> list[tuple[str, tuple[str, ...], str]]:
     """Indexes of a record table: name, columns, condition (empty or `` WHERE ...``)."""
     found: list[tuple[tuple[str, ...], str]] = [
         (("pid", table.sort_field) if table.sort_field in table.db_columns and table.sort_field else ("pid",), "")
     ]
     # Almost every row has 0 in a pointer: only the others are worth an entry.
-    pointers = [table.parent_field, table.source_field, "t3ver_oid", *_foreign_field_columns(table)]
+    pointers = [table.parent_field, table.source_field, "t3ver_oid", *child_of]
     for pointer in dict.fromkeys(p for p in pointers if p and p in table.db_columns):
         condition = f" WHERE {quote_identifier(pointer)} <> 0" if table.db_columns[pointer].type == "int" else ""
         found.append(((pointer,), condition))
@@ -103,11 +134,6 @@ def table_indexes(table: TableSchema) -> list[tuple[str, tuple[str, ...], str]]:
     if slug and slug in table.db_columns:
         found.append(((slug,), ""))
     return [(_index_name(table.name, columns), columns, condition) for columns, condition in found]
-
-
-def _foreign_field_columns(table: TableSchema) -> list[str]:
-    # Only the table itself is known here: the usual names of a pointer to a parent record.
-    return [c for c in ("parentid", "uid_foreign") if c in table.db_columns]
 
 
 def _index_name(table: str, columns: tuple[str, ...]) -> str:
@@ -128,7 +154,10 @@ def create_mm_table_statements(table: MmTable, schema_name: str = "public") -> l
 
 def create_schema_statements(schema: Schema, schema_name: str = "public") -> list[str]:
     """All tables of a schema, system tables included."""
-    statements = [s for table in schema for s in create_table_statements(table, schema_name)]
+    pointers = child_pointers(schema)
+    statements = [
+        s for table in schema for s in create_table_statements(table, schema_name, pointers.get(table.name, ()))
+    ]
     statements += [s for mm in schema.mm_tables.values() for s in create_mm_table_statements(mm, schema_name)]
     return statements + system_tables_statements(schema_name)
 

@@ -16,7 +16,12 @@ from service_kit.migrations import MigrationLockedError, Migrations
 from service_kit.pool import plain_url
 
 from content_store.capture.triggers import TRIGGER_NAMES, capture_hash, function_name, schema_capture
-from content_store.schema.ddl import create_mm_table_statements, create_table_statements, quote_identifier
+from content_store.schema.ddl import (
+    child_pointers,
+    create_mm_table_statements,
+    create_table_statements,
+    quote_identifier,
+)
 from content_store.schema.live import LiveTable, read_live_tables
 from content_store.schema.model import Schema
 from content_store.schema.plan import TablePlan, plan_drop, plan_table
@@ -219,7 +224,10 @@ async def _drop(connection: Connection, plan: TablePlan) -> None:
 
 
 def _create_statements(schema: Schema, schema_name: str) -> dict[str, list[str]]:
-    records = {table.name: create_table_statements(table, schema_name) for table in schema}
+    pointers = child_pointers(schema)
+    records = {
+        table.name: create_table_statements(table, schema_name, pointers.get(table.name, ())) for table in schema
+    }
     return records | {name: create_mm_table_statements(table, schema_name) for name, table in schema.mm_tables.items()}
 
 

@@ -10,9 +10,22 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-DbType = Literal["int", "string", "text", "blob", "decimal", "float", "json", "datetime", "date", "time"]
+from content_store.schema.columns import Column, DbColumn, DbType
+
+__all__ = [
+    "MM_COLUMNS",
+    "UNSET",
+    "VERSION_COLUMNS",
+    "Column",
+    "DbColumn",
+    "DbType",
+    "MmTable",
+    "Schema",
+    "SchemaError",
+    "TableSchema",
+]
 
 VERSION_COLUMNS: Final = ("t3ver_oid", "t3ver_wsid", "t3ver_state", "t3ver_stage")
 MM_COLUMNS: Final = ("uid_local", "uid_foreign", "sorting", "sorting_foreign", "tablenames", "fieldname")
@@ -28,78 +41,6 @@ class _Unset:
 
 
 UNSET: Final = _Unset()
-
-
-@dataclass(frozen=True, slots=True)
-class DbColumn:
-    """A column of the database table.
-
-    Attributes:
-        name: of the column.
-        type: storage class; ``int`` is 64 bit, ``string`` and ``text`` differ only in what they may be indexed for.
-        default: value of a row that does not name the column, ``None`` for none.
-        nullable: whether NULL may be stored.
-        length: upper limit in characters of a ``string``, ``None`` for no limit.
-    """
-
-    name: str
-    type: DbType
-    default: Any = None
-    nullable: bool = False
-    length: int | None = None
-
-    @classmethod
-    def from_data(cls, name: str, data: Mapping[str, Any]) -> DbColumn:
-        """Reads ``{type, default, nullable, length}``."""
-        return cls(name, data["type"], data.get("default"), bool(data.get("nullable")), data.get("length"))
-
-
-@dataclass(frozen=True)
-class Column:
-    """A field of a record as the editor knows it (one entry of ``columns``)."""
-
-    name: str
-    config: Mapping[str, Any]
-    l10n_mode: str = ""
-    exclude: bool = False
-    display_cond: Any = None
-
-    @classmethod
-    def from_data(cls, name: str, data: Mapping[str, Any]) -> Column:
-        """Reads ``{config, l10n_mode, exclude, displayCond}``."""
-        return cls(
-            name,
-            data.get("config", {}),
-            str(data.get("l10n_mode") or ""),
-            bool(data.get("exclude")),
-            data.get("displayCond"),
-        )
-
-    @property
-    def type(self) -> str:
-        """The field type, e.g. ``input``."""
-        return str(self.config.get("type", ""))
-
-    @cached_property
-    def evals(self) -> tuple[str, ...]:
-        """Entries of ``eval`` in order."""
-        return tuple(part.strip() for part in str(self.config.get("eval", "")).split(",") if part.strip())
-
-    @property
-    def nullable(self) -> bool:
-        """May the editor store NULL?"""
-        return bool(self.config.get("nullable"))
-
-    @property
-    def required(self) -> bool:
-        """Must the field hold a value?"""
-        return bool(self.config.get("required"))
-
-    @property
-    def synchronizable(self) -> bool:
-        """Has ``behaviour.allowLanguageSynchronization``."""
-        behaviour = self.config.get("behaviour")
-        return isinstance(behaviour, Mapping) and bool(behaviour.get("allowLanguageSynchronization"))
 
 
 @dataclass(frozen=True)

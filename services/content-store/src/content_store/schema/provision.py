@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import asyncpg
 
 from content_store.schema.ddl import quote_identifier
 
+_ROLE_ATTEMPTS = 8
 _PLAIN_ROLE = "LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS"
 
 
@@ -81,7 +83,16 @@ async def _ensure_role(admin: asyncpg.Connection[Any], role: str, password: str)
     verb = (
         "ALTER" if await admin.fetchval("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)", role) else "CREATE"
     )
-    await admin.execute(f"{verb} ROLE {name} {_PLAIN_ROLE} PASSWORD {literal}")
+    for attempt in range(_ROLE_ATTEMPTS):
+        try:
+            await admin.execute(f"{verb} ROLE {name} {_PLAIN_ROLE} PASSWORD {literal}")
+            return
+        except (asyncpg.InternalServerError, asyncpg.DuplicateObjectError):
+            # Roles belong to the server, advisory locks to a database: somebody in another database was quicker.
+            if attempt == _ROLE_ATTEMPTS - 1:
+                raise
+            verb = "ALTER"
+            await asyncio.sleep(0.05 * (attempt + 1))
 
 
 def _with(url: str, database: str, user: str | None = None, password: str = "") -> str:

@@ -7,8 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-import asyncpg
-
 from content_store.records.gateway import RecordGateway
 from content_store.schema.model import Schema
 from content_store.scope.child_relations import ChildRelations, RecordKey
@@ -84,7 +82,7 @@ class PageTopology:
         self.places.add(self._place(row) for row in rows)
         self.places.mark_missing(keys | {(PAGES, page) for page in pages})
 
-    def _place(self, row: asyncpg.Record) -> RowPlace:
+    def _place(self, row: Any) -> RowPlace:
         stored = row["pointers"]
         # A connection without a JSON codec hands the text over.
         pointers = json.loads(stored) if isinstance(stored, str) else stored

@@ -17,7 +17,7 @@ from content_store.access.readable import Viewer
 from content_store.access.rights import BackendAccess
 from content_store.access.rules import may_select_table
 from content_store.access.users import LoadedUser, load_user
-from content_store.caches.flush import CacheFlushFailed
+from content_store.caches.flush import CacheFlushFailed, flush_groups, requested
 from content_store.calls.committing import commit, rollback
 from content_store.calls.environment import StoreEnvironment
 from content_store.calls.errors import TreeLockNeeded, problem_of
@@ -172,7 +172,7 @@ class RecordWriter:
                 if stronger <= lock:
                     raise
                 lock = stronger
-            except (Refusal, UndoNeeded, StatementRefused, ValueNotStorable, RunTooDeep) as error:
+            except (Refusal, UndoNeeded, StatementRefused, ValueNotStorable, RunTooDeep, CacheFlushFailed) as error:
                 # What is refused per entry is an outcome. This came from around the entries.
                 logger.warning("a write was refused as a whole", exc_info=error)
                 raise WriteRefusedError(members={"reason": str(error.code)}) from error
@@ -187,6 +187,8 @@ class RecordWriter:
                     RecordGateway(connection, self._env.schema, self._env.schema_name), writer, lock
                 )
                 written, handler = await work(run)
+                if tags := requested(handler.ctx.flush_requests, "tags"):
+                    await self._env.caches.flush_tags(run.gateway, tags)
                 await self._publish(connection, run)
                 await commit(transaction)
             except BaseException:
@@ -238,12 +240,7 @@ class RecordWriter:
             await append_record_events(connection, self._env.outbox, changes)
 
     async def _after_commit(self, handler: DataHandler, written: Written) -> None:
-        for group in dict.fromkeys(n for f in handler.ctx.flush_requests if f.kind == "group" for n in f.names):
-            try:
-                await self._env.caches.flush_group(group)
-            except CacheFlushFailed as error:
-                logger.warning("a cache was not flushed", group=group, exc_info=error)
-                written.warnings.append("flush_failed")
+        written.warnings += await flush_groups(self._env.caches, requested(handler.ctx.flush_requests, "group"))
         for callback in handler.ctx.after_commit:
             try:
                 await callback()

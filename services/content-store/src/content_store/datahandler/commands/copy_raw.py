@@ -73,9 +73,9 @@ def _raw_values(run: HandlerRun, table: TableSchema, row: Row, page: int) -> tup
             values[name] = defaults[name]
     values.update({name: 0 for name in VERSION_COLUMNS if name in table.db_columns})
     values["pid"] = page
-    for name in (table.tstamp_field, table.crdate_field):
-        if name and name in values:
-            values[name] = run.ctx.now
+    for time_field in (table.tstamp_field, table.crdate_field):
+        if time_field and time_field in values:
+            values[time_field] = run.ctx.now
     if table.orig_uid_field:
         values[table.orig_uid_field] = row["uid"]
     for column in table.columns.values():

@@ -8,13 +8,6 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
-from remit_contracts.actor import ActorContext
-from remit_contracts.calls import ApplyRequest, Cmdmap, Datamap, Operation
-from remit_contracts.scope import EffectiveAssignmentScope
-from service_kit.ids import uuid7
-from service_kit.pool import create_pool
-from service_kit.statements import StatementCounter
-
 from content_store.calls.endpoints import Calls
 from content_store.calls.environment import CallLimits, StoreEnvironment
 from content_store.calls.interactive import OpenCalls
@@ -26,6 +19,12 @@ from content_store.schema.ddl import qualified_name
 from content_store.schema.loader import load_schema
 from content_store.schema.model import Schema
 from content_store.schema.testing import prepare_test_database
+from remit_contracts.actor import ActorContext
+from remit_contracts.calls import ApplyRequest, Cmdmap, Datamap, Operation
+from remit_contracts.scope import EffectiveAssignmentScope
+from service_kit.ids import uuid7
+from service_kit.pool import create_pool
+from service_kit.statements import StatementCounter
 
 ADMIN = 1
 _KEPT_BY_CALLS = ("sys_history", "sys_log", "sys_refindex", "call_outcome", "run_fence", "outbox", "outbox_stream")

@@ -111,9 +111,22 @@ def related(before: Snapshot, after: Snapshot) -> set[Key]:
 
 
 def judge(
-    scope: EffectiveAssignmentScope | None, before: Snapshot, after: Snapshot, result: CallResult | None
+    scope: EffectiveAssignmentScope | None,
+    before: Snapshot,
+    after: Snapshot,
+    result: CallResult | None,
+    *,
+    named: int = 0,
 ) -> Findings:
-    """Compare what is there with what the scope admits and what the call says it did."""
+    """Compare what is there with what the scope admits and what the call says it did.
+
+    Args:
+        scope: of the call, None for none.
+        before: snapshot.
+        after: snapshot.
+        result: None where the call ended with an error.
+        named: entries and commands of the call: so many updates that wrote nothing may be counted.
+    """
     findings = Findings()
     changed = changed_rows(before, after)
     if scope is not None:
@@ -126,11 +139,30 @@ def judge(
     listed = {(c.table, c.uid): c for c in result.changes.changes}
     expected = changed.keys() | related(before, after)
     missing = sorted(expected - listed.keys())
-    findings.missed = [] if len(missing) <= result.changes.changes_omitted else missing
+    # What was left out counts updates that wrote nothing, too, but each of those was named by the call.
+    counted = len(missing) <= result.changes.changes_omitted <= len(missing) + named
+    findings.missed = [] if counted else missing or [("omitted", result.changes.changes_omitted)]
     touched = {key for key in listed if before.rows.get(key) != after.rows.get(key)} | expected
-    findings.invented = [key for key, change in listed.items() if key not in touched and change.action != "updated"]
+    findings.invented = [
+        key
+        for key, change in listed.items()
+        if (key not in touched and change.action != "updated") or not _possible(change.action, key, before, after)
+    ]
     findings.changed, findings.listed = len(expected), len(listed)
     return findings
+
+
+def _possible(action: str, key: Key, before: Snapshot, after: Snapshot) -> bool:
+    """Can this have happened to the record, as it was and as it is?"""
+    old, new = before.rows.get(key), after.rows.get(key)
+    if action == "created":
+        return old is None and new is not None
+    if action == "deleted":
+        # Created and deleted in one call is deleted, too (R-084).
+        return (old is not None and new is None) or (new is not None and bool(new.get("deleted")))
+    if action == "restored":
+        return old is not None and new is not None and bool(old.get("deleted")) and not new.get("deleted")
+    return new is not None
 
 
 def _escaped(
