@@ -32,6 +32,14 @@ class ComposeError(RuntimeError):
     """Nothing was started; the message says what to do."""
 
 
+def cluster_id() -> str:
+    """An id as Kafka makes them: 16 bytes in base64. None begins with a dash, which its tools would take for an option."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
 def new_environment() -> dict[str, str]:
     """Every secret of a stack, fresh."""
     values = {
@@ -42,7 +50,7 @@ def new_environment() -> dict[str, str]:
         "CHAT_GATEWAY_PASSWORD": secrets.token_urlsafe(24),
         "CONTENT_STORE_CALL_TOKEN_KEY": secrets.token_urlsafe(32),
         "AGENT_RUNTIME_STATE_KEY": base64.b64encode(secrets.token_bytes(32)).decode(),
-        "KAFKA_CLUSTER_ID": base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="),
+        "KAFKA_CLUSTER_ID": cluster_id(),
         "REMIT_ADMIN_NAME": "admin",
         "REMIT_ADMIN_PASSWORD": secrets.token_urlsafe(18),
     }
@@ -144,7 +152,8 @@ class Stack:
             command += ["--file", str(DEPLOY / "compose.expose.yaml")]
         if self.env.exists():
             command += ["--env-file", str(self.env)]
-        environment = {**os.environ, **values, "REMIT_KEYS": str(self.keys.resolve())}
+        files = {"REMIT_KEYS": self.keys, "REMIT_SETTINGS": self.folder / "settings.env"}
+        environment = {**os.environ, **values, **{name: str(path.resolve()) for name, path in files.items()}}
         return subprocess.run([*command, *arguments], check=False, env=environment).returncode  # noqa: S603
 
 

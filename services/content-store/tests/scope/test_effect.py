@@ -31,6 +31,7 @@ class Written:
 
     def __init__(self, store: TestStore) -> None:
         self.store = store
+        self.ends = store.env.relation_ends
         self.deltas: Sequence[RowDelta] = ()
         self.statements = 0
 
@@ -45,9 +46,7 @@ class Written:
                 await connection.execute(statement)
             gateway = RecordGateway(connection, self.store.env.schema)
             self.deltas = group_rows(await take_capture(connection, None))
-            effect = AssignmentScopeEffect(
-                AssignmentScopeChecker(limits), PageTopology(gateway), self.store.env.relation_ends, max_rows
-            )
+            effect = AssignmentScopeEffect(AssignmentScopeChecker(limits), PageTopology(gateway), self.ends, max_rows)
             try:
                 return await effect.violations(self.deltas, named, history)
             finally:
@@ -256,3 +255,20 @@ async def test_a_page_deleted_for_good_is_judged_where_it_lay(written: Written) 
     gone = "DELETE FROM pages WHERE uid = 1000"
     assert await written.violations(scope((10, 2)), gone) == []
     assert found(await written.violations(scope((10, 1)), gone)) == {("pages", 1000, "outside_scope")}
+
+
+@pytest.mark.req("S-48", "S-53")
+async def test_an_mm_row_that_connects_nothing_known_is_outside(written: Written) -> None:
+    written.ends = {}
+    insert = (
+        "INSERT INTO sys_category_record_mm (uid_local, uid_foreign, tablenames, fieldname) "
+        "VALUES (1, 5, 'tt_content', 'categories')"
+    )
+    assert found(await written.violations(HALL, insert)) == {("sys_category_record_mm", None, "outside_scope")}
+
+
+@pytest.mark.req("S-75")
+async def test_a_violation_names_the_page_where_the_row_lies_or_lay(written: Written) -> None:
+    away = await written.violations(HALL, "UPDATE tt_content SET pid = 20 WHERE uid = 5")
+    gone = await written.violations(HALL, "DELETE FROM tt_content WHERE uid = 7")
+    assert [violation.pid for violation in (*away, *gone)] == [20, 20]

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Final
 
 import asyncpg
 import pytest
-from content_store.refindex_commands import compare_index
 from content_store.datahandler.sites import Site
+from content_store.refindex_commands import compare_index
 from content_store.schema.model import Schema
 from content_store.schema.provision import DatabaseUrls
 from hypothesis import HealthCheck, Phase, settings

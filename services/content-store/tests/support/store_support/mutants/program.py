@@ -27,7 +27,7 @@ FIRST = {
     "effect": ("test_effect.py", "test_borders.py"),
     "hook": ("test_hook.py", "test_layers.py"),
     "entries": ("test_hook.py",),
-    "commands": ("test_hook.py", "test_claims.py"),
+    "commands": ("test_borders.py", "test_hook.py", "test_claims.py"),
 }
 STAGES = ("own tests", "the other tests", "random calls")
 FUZZ = "test_fuzz.py"
