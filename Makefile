@@ -57,10 +57,10 @@ check: setup ## Style, types, imports between packages, generated schemas, requi
 bench: setup ## Measure against the limits, print the ratios, write build/bench.json
 	$(BIN)/python tests/benchmarks
 
-conformance: setup ## Play the DataHandler suite (SUITE=number, MODES="live,draft"; REMIT_CONFORMANCE=folder)
+conformance: setup ## Play the DataHandler suite (SUITE=folder MODES=Modify; REMIT_CONFORMANCE=where it lies)
 	$(BIN)/pytest -n $(WORKERS) services/content-store/tests/conformance $(ARGS)
 
-fuzz: setup ## Random calls under random scopes (CALLS=1000 SEED=1)
+fuzz: setup ## Random calls under random scopes (CALLS=10000 SEED=1; a random seed is printed)
 	$(BIN)/python services/content-store/tests/scope/fuzz $(if $(CALLS),--calls $(CALLS)) $(if $(SEED),--seed $(SEED))
 
 test-long: setup ## The tests that take long as well

@@ -238,12 +238,16 @@ async def test_what_fails_after_the_commit_is_a_warning(store: TestStore) -> Non
 
 
 @pytest.mark.req("S-58")
-async def test_a_connection_cut_in_the_middle_leaves_nothing(store: TestStore, postgres: str) -> None:
+@pytest.mark.parametrize("confused", [False, True])
+async def test_a_connection_cut_in_the_middle_leaves_nothing(store: TestStore, postgres: str, confused: bool) -> None:
     async def cut(run: HandlerRun) -> None:
         pid = await run.ctx.gateway.connection.fetchval("SELECT pg_backend_pid()")
         admin = await asyncpg.connect(postgres)
         assert await admin.fetchval("SELECT pg_terminate_backend($1)", pid)
         await admin.close()
+        if confused:
+            # As the driver says it when the end comes between two of its steps.
+            raise asyncpg.InternalClientError("cannot switch to state 11; another operation (2) is in progress")
 
     result = await call(store, Does(cut))
     assert (result.outcome, result.reason) == (CallOutcome.ROLLED_BACK, RollbackReason.CANCELLED)

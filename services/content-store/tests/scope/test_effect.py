@@ -272,3 +272,33 @@ async def test_a_violation_names_the_page_where_the_row_lies_or_lay(written: Wri
     away = await written.violations(HALL, "UPDATE tt_content SET pid = 20 WHERE uid = 5")
     gone = await written.violations(HALL, "DELETE FROM tt_content WHERE uid = 7")
     assert [violation.pid for violation in (*away, *gone)] == [20, 20]
+
+
+@pytest.mark.req("S-51", "S-65")
+async def test_a_row_made_and_softly_deleted_in_one_call_is_judged_as_placed(written: Written) -> None:
+    made = "INSERT INTO tt_content (uid, pid, header) VALUES (4711, {}, 'x')"
+    delete = "UPDATE tt_content SET deleted = 1 WHERE uid = 4711"
+    assert await written.violations(HALL, made.format(10), delete) == []
+    outside = await written.violations(HALL, made.format(20), delete)
+    assert found(outside) == {("tt_content", 4711, "outside_scope")}
+
+
+@pytest.mark.req("S-46", "S-65")
+async def test_a_row_that_was_deleted_before_the_call_is_written_like_any_other(written: Written) -> None:
+    await written.store.rows("UPDATE tt_content SET deleted = 1 WHERE uid = 9")
+    try:
+        late = await written.violations(
+            scope((10, 0), tables=["pages"]), "UPDATE tt_content SET header = 'x' WHERE uid = 9"
+        )
+        assert found(late) == {("tt_content", 9, "table_not_allowed")}
+    finally:
+        await written.store.rows("UPDATE tt_content SET deleted = 0 WHERE uid = 9")
+
+
+@pytest.mark.req("S-30", "S-53")
+async def test_a_row_taken_out_of_a_language_outside_is_judged_by_the_language_it_had(written: Written) -> None:
+    english = scope((10, 0), languages=[0])
+    taken = await written.violations(
+        english, "UPDATE tt_content SET sys_language_uid = 0, l18n_parent = 0 WHERE uid = 8"
+    )
+    assert found(taken) == {("tt_content", 8, "language_not_allowed")}

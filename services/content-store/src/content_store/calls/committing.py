@@ -155,5 +155,11 @@ async def rollback(connection: Any, transaction: Any) -> None:
         await transaction.rollback()
     except LOST as error:
         logger.warning("a call could not be rolled back in the usual way", exc_info=error)
-    if not connection_gone(connection) and connection.is_in_transaction():
+    if connection_gone(connection) or not connection.is_in_transaction():
+        return
+    try:
         await connection.execute("ROLLBACK")
+    except LOST as error:
+        # Cut it: the server undoes what it cannot be told to.
+        logger.warning("the connection of a call is cut to undo it", exc_info=error)
+        connection.terminate()

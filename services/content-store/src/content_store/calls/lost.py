@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import asyncpg
 
-# What a connection that is gone looks like.
-LOST: Final = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError)
+# What a connection that is gone looks like. The driver's own confusion is how it shows while the server's last message
+# was read and the end of the connection was not.
+LOST: Final = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
 
 def connection_gone(connection: Any) -> bool:

@@ -146,8 +146,8 @@ class OperationRunner:
         self, kind: str, error: Exception, savepoint: str, state: HandlerState, refused: int
     ) -> OperationResult:
         """What was written before a hook raised stands, unless the database took it back with the hook's statement."""
-        if connection_gone(self._handler.gateway.connection):
-            raise error
+        if connection_gone(self._handler.gateway.connection) or isinstance(error, asyncpg.InternalClientError):
+            raise asyncpg.InterfaceError("the connection of the call is gone") from error
         logger.warning("a hook failed during a call", exc_info=error)
         try:
             await self._handler.finish_failed()

@@ -13,6 +13,16 @@ from store_support.mutants.mutation import MODULES, Mutant
 EQUIVALENT: Final[dict[str, str]] = {
     "checker.AssignmentScopeChecker._place: left out: height > 0": "without a height the same question was just denied",
     "checker.AssignmentScopeChecker._place: shifted: height > 0": "without a height the same question was just denied",
+    "effect.AssignmentScopeEffect._ends_of: left out: relation is not None": "only MM rows are asked about",
+    "effect.AssignmentScopeEffect.violations: shifted: delta.relation_change > 0": (
+        "an MM row that neither came nor went was renumbered and is not judged at all"
+    ),
+    "effect.AssignmentScopeEffect._heights: left out: change.table == PAGES": "heights are looked up for pages only",
+    "effect.AssignmentScopeEffect._heights: left out: not change.after.is_translation": "nothing lies below a translation",
+    "effect.AssignmentScopeEffect._heights: left out: change.changed_place(before)": (
+        "a height is asked for only where the place changed"
+    ),
+    "effect.Change.changed_place: left out: self.after is not None": "nobody asks it of a row that is gone",
 }
 
 HEAD: Final = """# Mutants of the scope's rules
