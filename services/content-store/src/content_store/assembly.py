@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import asyncpg
 from fastapi import FastAPI
-from service_kit.bus.factory import create_bus
-from service_kit.bus.port import EventBus
+from remit_contracts.events import RECORDS_TOPIC
+from service_kit.bus import BusError, EventBus, Topic, connected, create_bus
 from service_kit.database import Database
 from service_kit.logging import get_logger
 from service_kit.metrics import Metrics
@@ -221,8 +221,7 @@ async def start_background(stack: AsyncExitStack, parts: StoreParts, services: S
             producer=settings.broker_producer,
             transactional_id=f"{SERVICE}-relay" if settings.broker_producer == "transactional" else None,
         )
-        await bus.start()
-        stack.push_async_callback(bus.stop)
+        stack.push_async_callback(_stopped, bus)
     relay = OutboxRelay(
         settings.database_url.get_secret_value(),
         service=SERVICE,
@@ -242,8 +241,20 @@ async def start_background(stack: AsyncExitStack, parts: StoreParts, services: S
         batch=settings.capture_sweep_batch,
         published=services.waker.ring,
     )
-    _task(stack, relay.run())
+    _task(stack, _published(bus, relay, own=parts.bus is None))
     _task(stack, sweeper.run(settings.capture_sweep_interval))
+
+
+async def _published(bus: EventBus, relay: OutboxRelay, *, own: bool) -> None:
+    """Publish until cancelled; the service works while the broker is away, and its events wait."""
+    if own:
+        await connected(bus, [Topic(RECORDS_TOPIC)])
+    await relay.run()
+
+
+async def _stopped(bus: EventBus) -> None:
+    with contextlib.suppress(BusError):
+        await bus.stop()
 
 
 async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from service_kit.bus.connecting import connected
 from service_kit.bus.factory import create_bus
 from service_kit.bus.policy import RetryPolicy, SubscriptionStatus
 from service_kit.bus.port import (
@@ -34,5 +35,6 @@ __all__ = [
     "Subscription",
     "SubscriptionStatus",
     "Topic",
+    "connected",
     "create_bus",
 ]

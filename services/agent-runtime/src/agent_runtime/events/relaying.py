@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 
 from remit_contracts.events import RUN_STEPS_TOPIC
-from service_kit.bus import BusError, EventBus, Topic, create_bus
-from service_kit.logging import get_logger
+from service_kit.bus import BusError, EventBus, Topic, connected, create_bus
 from service_kit.metrics import Metrics
 from service_kit.outbox import OutboxRelay, RelaySettings
 
 from agent_runtime.deps import Runtime
 from agent_runtime.settings import SERVICE
-
-logger = get_logger(__name__)
-RETRY_SECONDS = 2.0
 
 
 async def run_relay(runtime: Runtime, metrics: Metrics | None = None, bus: EventBus | None = None) -> None:
@@ -28,7 +23,7 @@ async def run_relay(runtime: Runtime, metrics: Metrics | None = None, bus: Event
         transactional_id=f"{SERVICE}-relay",
     )
     try:
-        await _connected(made)
+        await connected(made, [Topic(RUN_STEPS_TOPIC)])
         relay = OutboxRelay(
             settings.database_url.get_secret_value(),
             service=SERVICE,
@@ -44,15 +39,3 @@ async def run_relay(runtime: Runtime, metrics: Metrics | None = None, bus: Event
     finally:
         with suppress(BusError):
             await made.stop()
-
-
-async def _connected(bus: EventBus) -> None:
-    while True:
-        try:
-            await bus.start()
-            await bus.ensure_topics([Topic(RUN_STEPS_TOPIC)])
-        except BusError as error:
-            logger.warning("broker away, events wait in the outbox", error=type(error).__name__)
-            await asyncio.sleep(RETRY_SECONDS)
-        else:
-            return
