@@ -17,7 +17,7 @@ WORKERS ?= 2
 # A Docker engine with stand-in images, for machines that cannot pull any; used where it is there.
 REMIT_LAB ?= ../shared/lab
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadgroup
-FAST := not long and not compose
+FAST := not long and not compose and not chaos
 COMPOSE := docker compose --project-name remit --env-file deploy/.env --file deploy/compose.yaml
 
 ##@ Start here
