@@ -53,7 +53,7 @@ check: setup ## Style, types, imports between packages, generated schemas, requi
 	$(BIN)/python tools/requirements.py --check
 
 ##@ More tests and figures
-.PHONY: bench conformance fuzz test-long test-compose requirements schemas
+.PHONY: bench conformance fuzz chaos mutants test-long test-compose requirements schemas
 bench: setup ## Measure against the limits, print the ratios, write build/bench.json
 	$(BIN)/python tests/benchmarks
 
@@ -62,6 +62,12 @@ conformance: setup ## Play the DataHandler suite (SUITE=folder MODES=Modify; REM
 
 fuzz: setup ## Random calls under random scopes (CALLS=10000 SEED=1; a random seed is printed)
 	$(BIN)/python services/content-store/tests/scope/fuzz $(if $(CALLS),--calls $(CALLS)) $(if $(SEED),--seed $(SEED))
+
+chaos: setup ## Kill processes, cut connections (LONG=1: all of it)
+	$(BIN)/pytest -m "chaos$(if $(LONG),, and not long)" tests $(ARGS)
+
+mutants: setup ## Which test kills which mutant of the scope's rules; writes docs/mutants.md
+	$(BIN)/python services/content-store/tests/scope/mutants $(ARGS)
 
 test-long: setup ## The tests that take long as well
 	$(PYTEST) -m "not compose" $(ARGS)

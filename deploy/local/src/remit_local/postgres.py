@@ -27,6 +27,7 @@ from remit_local.postgres_files import (
     remove_data,
     secret_file,
     unprivileged,
+    wait_for_the_dead,
 )
 from remit_local.processes import Account, end_process, free_port, log_tail, port_taken, spawn
 
@@ -86,6 +87,7 @@ def start_postgres(
         _refuse_other_version(programs, place)
         if (pid := running_pid(place)) is not None:
             raise PostgresError(f"the cluster {place} is already served by process {pid}")
+        wait_for_the_dead(place)
     else:
         _initialise(programs, place, account, durable)
     attempts = 1 if port else FREE_PORT_ATTEMPTS

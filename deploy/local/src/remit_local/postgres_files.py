@@ -10,6 +10,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 from remit_local.processes import Account
@@ -155,3 +156,20 @@ def secret_file(place: Path) -> Path:
 def log_file(place: Path) -> Path:
     """The server's log."""
     return place.parent / f"{place.name}.log"
+
+
+def wait_for_the_dead(place: Path, seconds: float = 5.0) -> None:
+    """Wait until a killed server is gone from the process table: a new one takes the dead one for a living."""
+    try:
+        pid = int((place / "postmaster.pid").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (OSError, IndexError):
+            return
+        if state not in {"Z", "X"}:
+            return
+        time.sleep(0.02)
