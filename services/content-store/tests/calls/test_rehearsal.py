@@ -163,16 +163,20 @@ async def test_what_cannot_be_rehearsed_says_why(store: TestStore) -> None:
 
 
 @pytest.mark.req("S-67")
-@pytest.mark.parametrize("sql", ["COMMIT", "ROLLBACK"])
-async def test_a_hook_that_ends_the_transaction_of_a_rehearsal_leaves_nothing(store: TestStore, sql: str) -> None:
+@pytest.mark.parametrize("header", ["x", "Hours"], ids=["writes", "writes nothing"])
+@pytest.mark.parametrize("sql", [("COMMIT",), ("ROLLBACK",), ("COMMIT", "BEGIN"), ("ROLLBACK", "BEGIN")], ids=" ".join)
+async def test_a_hook_that_ends_the_transaction_of_a_rehearsal_leaves_nothing(
+    store: TestStore, sql: tuple[str, ...], header: str
+) -> None:
     class Ends(DataHandlerHook):
         async def after_all_operations(self, run: HandlerRun) -> None:
             if run.outermost:
-                await run.ctx.gateway.connection.execute(sql)
+                for statement in sql:
+                    await run.ctx.gateway.connection.execute(statement)
 
     before = await snapshot(store)
     calls = await rehearse(
-        store.with_hooks(Ends()), [update("tt_content", 9, header="x")], [update("tt_content", 5, header="x")]
+        store.with_hooks(Ends()), [update("tt_content", 9, header=header)], [update("tt_content", 5, header="x")]
     )
     assert {(call.outcome, call.problem) for call in calls} == {(CallOutcome.UNKNOWN, "hook_failed")}
     assert await snapshot(store) == before

@@ -22,7 +22,7 @@ from content_store.calls.session import CallSession
 from content_store.calls.verdict import Verdict
 from content_store.capture.errors import capture_error
 from content_store.events.records import Origin, append_record_events, record_changes
-from content_store.records.errors import CALL_ENDING_SQLSTATES, CallMustEnd, StatementRefused
+from content_store.records.errors import CALL_ENDING_SQLSTATES, CallMustEnd, StatementRefused, TransactionLost
 from content_store.records.gateway import RecordGateway
 
 logger = get_logger(__name__)
@@ -83,6 +83,8 @@ async def finish(
         raise
     except CacheFlushFailed as error:
         logger.warning("cache tags of a call were not flushed", exc_info=error)
+        raise CallRolledBack(RollbackReason.COMMIT_REFUSED, error.code) from error
+    except TransactionLost as error:
         raise CallRolledBack(RollbackReason.COMMIT_REFUSED, error.code) from error
     except (StatementRefused, asyncpg.PostgresError) as error:
         # Nothing a call asked for fails here: somebody meddled with the verdict, or wrote after it.

@@ -227,6 +227,8 @@ class OperationRunner:
             savepoint = await self._savepoint()
             try:
                 await self._flush_tags(operation.tags)
+            except TransactionLost as error:
+                raise CallRolledBack(RollbackReason.COMMIT_REFUSED, error.code) from error
             except (CacheFlushFailed, StatementRefused, asyncpg.PostgresError) as error:
                 self._end_where_needed(error)
                 logger.warning("cache tags were not flushed", exc_info=error)

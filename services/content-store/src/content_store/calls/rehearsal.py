@@ -27,7 +27,7 @@ from content_store.calls.service import Pool, acquire
 from content_store.calls.session import CallSession, load_actor
 from content_store.calls.tree_lock import TreeLock, TreeLockHook, needed_lock, take_tree_lock
 from content_store.calls.verdict import Verdict
-from content_store.records.errors import CallMustEnd, StatementRefused
+from content_store.records.errors import CallMustEnd, StatementRefused, TransactionLost
 from content_store.records.gateway import RecordGateway
 
 logger = get_logger(__name__)
@@ -107,7 +107,7 @@ class RehearsalService:
         constraints: Sequence[str],
     ) -> RehearsedCall:
         savepoint = f"call_{number}"
-        await gateway.savepoint("SAVEPOINT", savepoint)
+        await _savepoint(gateway, "SAVEPOINT", savepoint)
         plan = _plan(rehearsal_id, request, call)
         loaded = await load_actor(gateway, plan.actor)
         session = CallSession(self._env, gateway, plan, loaded, lock=TreeLockHook(lock), rehearsal=True)
@@ -122,13 +122,17 @@ class RehearsalService:
             if error.reason is RollbackReason.COMMIT_REFUSED:
                 # The transaction is gone: neither this call nor a later one can be rehearsed.
                 raise CallMustEnd("", error.code) from error
-            await gateway.savepoint("ROLLBACK TO SAVEPOINT", savepoint)
+            await _savepoint(gateway, "ROLLBACK TO SAVEPOINT", savepoint)
             return RehearsedCall(key=call.key, outcome=CallOutcome.ROLLED_BACK, reason=error.reason)
+        except TransactionLost as error:
+            # A hook ended it last of all, so nothing of the call noticed.
+            raise CallMustEnd("", error.code) from error
         except StatementRefused:
-            await gateway.savepoint("ROLLBACK TO SAVEPOINT", savepoint)
+            await _savepoint(gateway, "ROLLBACK TO SAVEPOINT", savepoint)
             return _unknown(call, "database_refused")
-        if verdict.reason is not None:
-            await gateway.savepoint("ROLLBACK TO SAVEPOINT", savepoint)
+        undone = verdict.reason is not None
+        # Also where nothing is undone: only with its savepoint there was all of this in one transaction.
+        await _savepoint(gateway, "ROLLBACK TO SAVEPOINT" if undone else "RELEASE SAVEPOINT", savepoint)
         if session.effects.hook_failed or any(e.code == "hook_failed" for r in results for e in r.errors):
             return _with_problem(_rehearsed(call, verdict, results), "hook_failed")
         return _rehearsed(call, verdict, results)
@@ -166,6 +170,14 @@ def _rehearsed(call: RehearsedCallRequest, verdict: Verdict, results: list[Opera
 def _with_problem(call: RehearsedCall, problem: str) -> RehearsedCall:
     """The same call, of which is said that it could not be rehearsed as it would run."""
     return call.model_copy(update={"outcome": CallOutcome.UNKNOWN, "problem": problem, "shown": ()})
+
+
+async def _savepoint(gateway: RecordGateway, action: str, name: str) -> None:
+    """Raises CallMustEnd: a hook ended the transaction, so no call of the turn can be rehearsed."""
+    try:
+        await gateway.savepoint(action, name)
+    except (TransactionLost, StatementRefused) as error:
+        raise CallMustEnd("", "transaction_lost") from error
 
 
 def _unknown(call: RehearsedCallRequest, problem: str) -> RehearsedCall:
