@@ -87,7 +87,7 @@ async def _ensure_role(admin: asyncpg.Connection[Any], role: str, password: str)
         try:
             await admin.execute(f"{verb} ROLE {name} {_PLAIN_ROLE} PASSWORD {literal}")
             return
-        except (asyncpg.InternalServerError, asyncpg.DuplicateObjectError):
+        except (asyncpg.InternalServerError, asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError):
             # Roles belong to the server, advisory locks to a database: somebody in another database was quicker.
             if attempt == _ROLE_ATTEMPTS - 1:
                 raise
