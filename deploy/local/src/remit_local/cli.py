@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -34,6 +36,18 @@ class Interrupted(BaseException):
     """SIGTERM, handled like Ctrl-C: everything is stopped in order."""
 
 
+@contextmanager
+def _told() -> Iterator[None]:
+    """How a command ends that could not go on or was stopped: one line, and its exit code."""
+    try:
+        yield
+    except REFUSALS as error:
+        _fail(str(error))
+    except (KeyboardInterrupt, Interrupted):
+        console.print("\nstopped")
+        raise typer.Exit(130) from None
+
+
 @app.command()
 def demo(
     once: Annotated[
@@ -54,19 +68,13 @@ def demo(
     options = DemoOptions(broker, gateway_port, store_port, runtime_port, postgres_port, broker_port)
     folder = state or default_folder()
     _on_sigterm()
-    try:
-        with held(folder):
-            if reset:
-                _forget(folder)
-            with running_demo(open_state(folder), options, _tell) as running:
-                _play(running)
-                if not once and sys.stdin.isatty():
-                    _talk(running)
-    except REFUSALS as error:
-        _fail(str(error))
-    except (KeyboardInterrupt, Interrupted):
-        console.print("\nstopped")
-        raise typer.Exit(130) from None
+    with _told(), held(folder):
+        if reset:
+            _forget(folder)
+        with running_demo(open_state(folder), options, _tell) as running:
+            _play(running)
+            if not once and sys.stdin.isatty():
+                _talk(running)
 
 
 @app.command()
@@ -74,18 +82,13 @@ def chat(state: StateOption = None) -> None:
     """Chat with the stack that runs (remit demo in another terminal), or start one."""
     folder = state or default_folder()
     _on_sigterm()
-    try:
+    with _told():
         known = State(folder).running() if folder.is_dir() else None
         if known is not None:
             _terminal_chat(known["services"][GATEWAY], open_state(folder))
             return
         with held(folder), running_demo(open_state(folder), DemoOptions(), _tell) as running:
             _talk(running)
-    except REFUSALS as error:
-        _fail(str(error))
-    except (KeyboardInterrupt, Interrupted):
-        console.print("\nstopped")
-        raise typer.Exit(130) from None
 
 
 @app.command()
