@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from content_store.datahandler.sites import Site
 from content_store.schema.files import SchemaFileError
-from content_store.schema.loader import read_json
+from content_store.schema.loader import folder_sources
 
 
 class _Part(BaseModel):
@@ -64,20 +64,16 @@ def load_sites(folders: Iterable[Path]) -> list[Site]:
     sites: dict[str, Site] = {}
     roots: dict[int, str] = {}
     problems: list[str] = []
-    for folder in folders:
-        if not folder.is_dir():
-            problems.append(f"{folder}: is no folder")
+    for path, content in folder_sources(folders, problems):
+        try:
+            site = _site(path, content)
+        except SchemaFileError as error:
+            problems += error.problems
             continue
-        for path in sorted(folder.glob("*.json")):
-            try:
-                site = _site(path, read_json(path))
-            except SchemaFileError as error:
-                problems += error.problems
-                continue
-            if site.identifier in sites or site.root_page_id in roots:
-                problems.append(f"{path}: identifier or rootPageId is taken by another site")
-            sites[site.identifier] = site
-            roots[site.root_page_id] = site.identifier
+        if site.identifier in sites or site.root_page_id in roots:
+            problems.append(f"{path}: identifier or rootPageId is taken by another site")
+        sites[site.identifier] = site
+        roots[site.root_page_id] = site.identifier
     if problems:
         raise SchemaFileError(problems)
     return list(sites.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
@@ -96,18 +96,24 @@ def _builtin_sources() -> list[tuple[str, Any]]:
     return [(entry.name, json.loads(entry.read_text("utf-8"))) for entry in sorted(found, key=lambda e: e.name)]
 
 
-def _folder_sources(folders: Iterable[Path]) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    problems: list[str] = []
+def folder_sources(folders: Iterable[Path], problems: list[str]) -> Iterator[tuple[Path, Any]]:
+    """The JSON files of folders in order; what cannot be read is added to ``problems``, one line each."""
     for folder in folders:
         if not folder.is_dir():
             problems.append(f"{folder}: is no folder")
             continue
         for path in sorted(folder.glob("*.json")):
             try:
-                found.append((str(path), read_json(path)))
+                content = read_json(path)
             except SchemaFileError as error:
                 problems += error.problems
+                continue
+            yield path, content
+
+
+def _folder_sources(folders: Iterable[Path]) -> list[tuple[str, Any]]:
+    problems: list[str] = []
+    found = [(str(path), content) for path, content in folder_sources(folders, problems)]
     if problems:
         raise SchemaFileError(problems)
     return found
