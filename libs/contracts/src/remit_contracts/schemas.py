@@ -8,7 +8,19 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from remit_contracts import actor, calls, changes, conversations, events, records, runs, scope, steps, visibility
+from remit_contracts import (
+    actor,
+    calls,
+    changes,
+    claims,
+    conversations,
+    events,
+    records,
+    runs,
+    scope,
+    steps,
+    visibility,
+)
 
 PUBLIC: tuple[type[BaseModel], ...] = (
     actor.ActorContext,
@@ -25,6 +37,8 @@ PUBLIC: tuple[type[BaseModel], ...] = (
     calls.CallResolution,
     calls.RehearsalRequest,
     calls.RehearsalResult,
+    claims.ClaimsRequest,
+    claims.ClaimsAnswer,
     steps.Step,
     steps.ToolPayload,
     steps.ToolWritePayload,

@@ -11,13 +11,13 @@ from pydantic import BaseModel, ValidationError
 from remit_contracts.actor import ActorContext
 from remit_contracts.base import Contract
 from remit_contracts.calls import CallResolution, CallResult, RehearsalRequest, RehearsalResult
+from remit_contracts.claims import ClaimAnswer
 from remit_contracts.records import RecordReference
 from remit_contracts.scope import EffectiveAssignmentScope
 from remit_contracts.visibility import VisibilityAnswer
 from service_kit.client import RemoteError, RemoteProblem, ServiceClient
 from service_kit.texts import Texts
 
-from agent_runtime.rules.assignment_scope import ClaimAnswer
 from agent_runtime.tools.contracts import StoredRecord, ToolContext
 
 STORE = "content-store"

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from remit_contracts.actor import ActorContext
-from remit_contracts.base import Contract
 from remit_contracts.changes import RefusedWrite
+from remit_contracts.claims import ClaimAnswer, ClaimRefusal
 from remit_contracts.scope import EffectiveAssignmentScope, ScopeReason
 
 from agent_runtime.loop.texts import scope_words
@@ -35,22 +35,6 @@ MESSAGES: Mapping[str, str] = {
         "This call changes files, which the scope of this run ({scope}) does not allow. Nothing was changed."
     ),
 }
-
-
-class ClaimRefusal(Contract):
-    """One thing of a claim that lies outside, as the store answers."""
-
-    reason: str
-    table: str | None = None
-    uid: int | None = None
-    pid: int | None = None
-
-
-class ClaimAnswer(Contract):
-    """The store's answer to one claim; no refusal = within the scope."""
-
-    key: str
-    refusals: tuple[ClaimRefusal, ...] = ()
 
 
 class ClaimJudge(Protocol):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
+from remit_contracts.claims import ClaimOperation
 from remit_contracts.records import RecordReference
 
 
@@ -14,19 +14,6 @@ class PageTarget:
 
     page: int
     table: str
-
-
-class ClaimOperation(StrEnum):
-    """What a call does, for the table of S-29."""
-
-    UPDATE = "update"
-    CREATE = "create"
-    MOVE = "move"
-    COPY = "copy"
-    LOCALIZE = "localize"
-    DELETE = "delete"
-    PUBLISH = "publish"
-    CLEAR_CACHE = "clear_cache"
 
 
 @dataclass(frozen=True)

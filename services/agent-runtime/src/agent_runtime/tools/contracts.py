@@ -12,9 +12,10 @@ from pydantic.alias_generators import to_camel
 from remit_contracts.actor import ActorContext
 from remit_contracts.base import Contract
 from remit_contracts.calls import CallResult, ToolEffect
+from remit_contracts.claims import ClaimOperation
 from service_kit.texts import Texts
 
-from agent_runtime.tools.claims import ClaimOperation, PageTarget, ScopedWrite
+from agent_runtime.tools.claims import PageTarget, ScopedWrite
 from agent_runtime.tools.conclusions import conclude
 from agent_runtime.tools.plans import CopyCheck, Plan, ReadBack
 from agent_runtime.tools.result import ToolOutcome, ToolResult

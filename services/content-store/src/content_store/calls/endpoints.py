@@ -22,6 +22,7 @@ from remit_contracts.calls import (
     RehearsalRequest,
     RehearsalResult,
 )
+from remit_contracts.claims import ClaimsAnswer, ClaimsRequest
 from service_kit.auth import ServiceAssertion, require_service
 from service_kit.problems import problem_responses
 from service_kit.routing import Router
@@ -49,7 +50,7 @@ from content_store.calls.interactive import OpenCalls
 from content_store.calls.rehearsal import RehearsalService
 from content_store.calls.service import CallService, Pool, acquire
 from content_store.records.gateway import RecordGateway
-from content_store.scope.claims import ClaimCheck, ClaimsAnswer, ClaimsRequest
+from content_store.scope.claims import ClaimCheck
 from content_store.scope.topology import PageTopology
 
 router = Router(prefix="/v1", tags=["calls"])
