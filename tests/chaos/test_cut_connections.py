@@ -63,7 +63,6 @@ def test_a_cut_at_any_statement_of_an_apply(chaos: ChaosStack, where: Where) -> 
 
 
 @pytest.mark.req("S-58")
-@pytest.mark.xfail(strict=True, reason="a connection lost before the first operation of a call is told as a fault: 500")
 def test_a_database_that_goes_away_at_the_begin_is_told_as_an_outage(chaos: ChaosStack) -> None:
     element = chaos.test.elements("Council Minutes")[2]
     rule = chaos.postgres_proxy.rule = AtPosition(1, Cut(Where.BEFORE))

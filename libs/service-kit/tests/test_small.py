@@ -7,6 +7,7 @@ import sys
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
+import asyncpg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from service_kit.bus import Message
 from service_kit.clock import isoformat
 from service_kit.cloudevents import CloudEvent, MalformedEventError, from_message, to_message
 from service_kit.ids import uuid7
+from service_kit.outages import is_database_outage
 from service_kit.settings import ServiceSettings, SettingsError, load_settings
 
 GOOD = "postgresql://user:pa55@localhost/x"
@@ -131,3 +133,21 @@ def test_what_is_no_event_is_said(name: str, value: str | None) -> None:
         from_message(Message("topic", None, b"{}", kept))
     with pytest.raises(MalformedEventError):
         from_message(Message("topic", None, b"", good.headers))
+
+
+@pytest.mark.parametrize(
+    ("error", "away"),
+    [
+        (asyncpg.ConnectionDoesNotExistError("gone"), True),
+        (asyncpg.AdminShutdownError("ended"), True),
+        (asyncpg.CannotConnectNowError("starting"), True),
+        (asyncpg.InterfaceError("connection is closed"), True),
+        (ConnectionRefusedError(), True),
+        (asyncpg.InterfaceError("another operation is in progress"), False),
+        (asyncpg.UniqueViolationError("twice"), False),
+        (FileNotFoundError(), False),
+        (ValueError(), False),
+    ],
+)
+def test_an_outage_of_the_database_is_told_from_a_fault(error: Exception, away: bool) -> None:
+    assert is_database_outage(error) is away

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service_kit.context import current_request_id
 from service_kit.logging import get_logger
+from service_kit.outages import DatabaseUnavailableError, is_database_outage
 from service_kit.problems import (
     MEDIA_TYPE,
     BadRequestError,
@@ -65,7 +66,9 @@ def install_problem_handlers(app: FastAPI, texts: Texts, max_body_bytes: int | N
 
 
 class ErrorBoundaryMiddleware:
-    """Logs what nobody expected and answers it with ``internal_error``; inside the request context, so the id is known.
+    """Logs what nobody expected and answers it: ``database_unavailable`` while that is away, else ``internal_error``.
+
+    Stands inside the request context, so the id is known.
 
     When a part of the response is already out, the error goes on to the server, which closes the connection: a
     truncated answer must not look like a whole one.
@@ -90,10 +93,13 @@ class ErrorBoundaryMiddleware:
         try:
             await self.app(scope, receive, watched_send)
         except Exception as error:  # the boundary: everything is logged and nothing is swallowed
-            logger.error("unexpected error", path=scope["path"], method=scope["method"], exc_info=error)
+            away = is_database_outage(error)
+            what = "the database is away" if away else "unexpected error"
+            logger.error(what, path=scope["path"], method=scope["method"], exc_info=error)
             if started:
                 raise
-            response = problem_response(Request(scope), InternalError(), self.texts)
+            problem = DatabaseUnavailableError(headers={"Retry-After": "1"}) if away else InternalError()
+            response = problem_response(Request(scope), problem, self.texts)
             await response(scope, receive, send)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -12,7 +13,16 @@ from content_store.caches.flush import CacheFlushFailed
 from content_store.calls.errors import CallConflict, CallLocked
 from content_store.datahandler.hooks import DataHandlerHook, Fields, Status
 from content_store.datahandler.run import HandlerRun
-from remit_contracts.calls import CallOutcome, CallResult, Datamap, FlushCache, RollbackReason
+from remit_contracts.calls import (
+    CallOutcome,
+    CallResult,
+    Datamap,
+    Expect,
+    FlushCache,
+    Operation,
+    Read,
+    RollbackReason,
+)
 from remit_contracts.scope import EffectiveAssignmentScope, PageRoot
 from service_kit.ids import uuid7
 from store_support.calls import TestStore, apply_request, command, update
@@ -75,6 +85,71 @@ async def test_a_hook_that_ends_the_transaction_makes_the_call_fail(
     assert await store.value("SELECT count(*) FROM call_outcome WHERE call_id = $1", result.call_id) == 0
     # The connection is as good as before for the next call.
     assert (await store.service.apply(uuid7(), apply_request(update("tt_content", 9, header="n")))).judged_rows == 1
+
+
+REWRITTEN = ("ROLLBACK", "BEGIN", "UPDATE tt_content SET header = 'x' WHERE uid = 7", "COMMIT")
+
+
+@pytest.mark.req("S-67", "S-53")
+async def test_a_hook_that_commits_a_transaction_of_its_own_commits_nothing(store: TestStore) -> None:
+    result = await call(store, sends(*REWRITTEN, swallow=True))
+    assert (result.outcome, result.reason) == (CallOutcome.ROLLED_BACK, RollbackReason.COMMIT_REFUSED)
+    assert [await store.value(HEADER, uid) for uid in (9, 7)] == ["Hours", "Foreign"]
+    # Control: without the rule for transactions that belong to no call the foreign record would stay written.
+    switch = "ALTER TABLE capture.transaction_without_call {} TRIGGER require_taken"
+    await store.value(switch.format("DISABLE"))
+    try:
+        result = await call(store, sends(*REWRITTEN, swallow=True))
+        assert (result.outcome, await store.value(HEADER, 7)) == (CallOutcome.ROLLED_BACK, "x")
+    finally:
+        await store.value(switch.format("ENABLE ALWAYS"))
+
+
+class AtTheEnd(DataHandlerHook):
+    """Sends its statements when all of an operation is done, and hides what the database says of them."""
+
+    def __init__(self, *sql: str) -> None:
+        self._sql = sql
+
+    async def after_all_operations(self, run: HandlerRun) -> None:
+        with contextlib.suppress(asyncpg.PostgresError):
+            for statement in self._sql:
+                await run.ctx.gateway.connection.execute(statement)
+
+
+THEN = (
+    (),
+    (update("tt_content", 9, header="again"),),
+    (Read(table="tt_content", uids=[9]),),
+    (Expect(table="tt_content", uid=9, hash="0" * 64),),
+    (FlushCache(tags=["a"]),),
+)
+
+
+@pytest.mark.req("S-67", "S-57", "S-66")
+@pytest.mark.parametrize("sql", [("ROLLBACK",), ("COMMIT",), ("ROLLBACK", "BEGIN"), REWRITTEN])
+@pytest.mark.parametrize("then", THEN, ids=lambda operations: operations[0].op if operations else "nothing")
+async def test_a_transaction_that_was_ended_silently_ends_the_call_whatever_comes_next(
+    store: TestStore, sql: tuple[str, ...], then: tuple[Operation, ...]
+) -> None:
+    operations = (update("tt_content", 9, header="in"), *then)
+    result = await store.with_hooks(AtTheEnd(*sql)).service.apply(uuid7(), apply_request(*operations))
+    assert (result.outcome, result.changes.changes) == (CallOutcome.ROLLED_BACK, ())
+    # In a transaction begun anew the row is as it was before the call.
+    assert result.reason in {RollbackReason.COMMIT_REFUSED, RollbackReason.EXPECT}
+    assert [await store.value(HEADER, uid) for uid in (9, 7)] == ["Hours", "Foreign"]
+
+
+@pytest.mark.req("S-57", "S-66")
+@pytest.mark.parametrize("then", THEN, ids=lambda operations: operations[0].op if operations else "nothing")
+async def test_a_transaction_that_failed_silently_undoes_the_operation_and_says_so(
+    store: TestStore, then: tuple[Operation, ...]
+) -> None:
+    operations = (update("tt_content", 9, header="in"), *then)
+    result = await store.with_hooks(AtTheEnd("SELECT 1 / 0")).service.apply(uuid7(), apply_request(*operations))
+    assert result.changes.changes == ()
+    assert result.outcome is CallOutcome.ROLLED_BACK or result.operations[0].errors
+    assert await store.value(HEADER, 9) == "Hours"
 
 
 @pytest.mark.req("S-53", "S-67")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from uuid import UUID
 
+import asyncpg
 import pytest
 from content_store.calls.errors import (
     CallBusy,
@@ -20,6 +21,8 @@ from content_store.calls.errors import (
     TooManyCalls,
 )
 from content_store.calls.interactive import OpenCalls
+from content_store.datahandler.hooks import DataHandlerHook, Fields, Status
+from content_store.datahandler.run import HandlerRun
 from remit_contracts.actor import ActorContext
 from remit_contracts.calls import CallOutcome, Datamap, Expect, OpenedCall, OpenRequest, Read, RollbackReason
 from remit_contracts.records import WriteTarget
@@ -226,3 +229,46 @@ async def test_abandoned_means_undone(store: TestStore, open_calls: OpenCalls) -
     await open_calls.abandon(call_id, done.token, 2)
     assert await store.value(HEADER, 9) == "Hours"
     assert (await store.service.resolve(call_id, run_id, 1)).outcome is CallOutcome.ROLLED_BACK
+
+
+class CutsTheConnection(DataHandlerHook):
+    """Ends the session of its call, as an administrator of the database would."""
+
+    def __init__(self, admin_url: str) -> None:
+        self._admin_url = admin_url
+
+    async def after_database_operations(
+        self, run: HandlerRun, status: Status, table: str, record_id: str, uid: int, fields: Fields
+    ) -> None:
+        pid = await run.ctx.gateway.connection.fetchval("SELECT pg_backend_pid()")
+        admin = await asyncpg.connect(self._admin_url)
+        assert await admin.fetchval("SELECT pg_terminate_backend($1)", pid)
+        await admin.close()
+
+
+@pytest.mark.req("S-58", "S-66")
+async def test_a_connection_lost_during_an_operation_ends_the_call_as_undone(store: TestStore, postgres: str) -> None:
+    calls = store.with_hooks(CutsTheConnection(postgres)).open_calls()
+    call_id, first = await opened(calls)
+    with pytest.raises(CallUndone) as undone:
+        await calls.operations(call_id, first.token, 1, [update("tt_content", 9, header="in")])
+    assert undone.value.members["reason"] == "cancelled"
+    assert (await store.value(HEADER, 9), calls.count) == ("Hours", 0)
+
+
+@pytest.mark.req("S-58", "S-66")
+async def test_a_connection_lost_between_operation_and_commit_is_told_as_undone(
+    store: TestStore, open_calls: OpenCalls, postgres: str
+) -> None:
+    call_id, first = await opened(open_calls)
+    answer = await open_calls.operations(call_id, first.token, 1, [update("tt_content", 9, header="in")])
+    admin = await asyncpg.connect(postgres)
+    ended = await admin.fetch(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND state = 'idle in transaction'",
+        store.owner_url.rpartition("/")[2],
+    )
+    await admin.close()
+    assert len(ended) == 1
+    result = await open_calls.commit(call_id, answer.token, 2)
+    assert (result.outcome, result.reason) == (CallOutcome.ROLLED_BACK, RollbackReason.CANCELLED)
+    assert await store.value(HEADER, 9) == "Hours"

@@ -85,12 +85,11 @@ async def test_a_hook_that_sends_commit_makes_the_call_fail(service: Connection)
     assert await title(service) == "p"
 
 
-@pytest.mark.parametrize("end", ["ROLLBACK", "ROLLBACK; BEGIN"])
-async def test_a_hook_that_sends_rollback_is_noticed_when_the_rows_are_taken(service: Connection, end: str) -> None:
+async def test_a_hook_that_begins_anew_is_noticed_when_the_rows_are_taken(service: Connection) -> None:
     transaction = service.transaction()
     await transaction.start()
     call = await open_call(service)
-    await service.execute(end)
+    await service.execute("ROLLBACK; BEGIN")
     await service.execute(WRITE)
     with pytest.raises(UnknownCallError):
         await take_capture(service, call)
@@ -168,9 +167,29 @@ async def test_a_call_marked_as_not_done_wrote_nothing(service: Connection) -> N
         await service.execute(WRITE)
 
 
-async def test_a_write_outside_a_call_is_free(service: Connection) -> None:
-    await service.execute(WRITE)
+@pytest.mark.req("S-67")
+async def test_no_commit_without_a_call_of_rows_nobody_took(service: Connection, owner: Connection) -> None:
+    for statements in ((WRITE,), ("BEGIN", WRITE, "COMMIT"), ("BEGIN", WRITE, WRITE, "SAVEPOINT s", WRITE, "COMMIT")):
+        async with refused(UntakenRowsError):
+            for statement in statements:
+                await service.execute(statement)
+        assert await title(service) == "p"
+    async with refused(UntakenRowsError), service.transaction():
+        await service.execute(WRITE)
+        await service.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    # Who takes them may commit, also of several statements and with some of it undone in between.
+    async with service.transaction():
+        await service.execute(WRITE)
+        await service.execute("SAVEPOINT s")
+        await service.execute(WRITE)
+        await service.execute("ROLLBACK TO SAVEPOINT s")
+        assert [row.uid for row in await take_capture(service, None)] == [1]
     assert await title(service) == "px"
+    # Control: the owner is free, and its rows wait for the sweeper.
+    await owner.execute(WRITE)
+    assert await title(service) == "pxx"
+    assert await owner.fetchval("SELECT count(*) FROM capture.captured_row") == 1
+    assert await owner.fetchval("SELECT count(*) FROM capture.transaction_without_call") == 0
 
 
 FORBIDDEN = (

@@ -225,7 +225,7 @@ async def test_every_table_of_the_schema_has_its_triggers(owner: Connection, sch
 
 async def test_rows_of_another_transaction_are_not_taken(service: Connection, owner: Connection) -> None:
     await seed(service)
-    await service.execute("UPDATE public.pages SET title = 'by another' WHERE uid = 1")
+    await owner.execute("UPDATE public.pages SET title = 'by another' WHERE uid = 1")
     async with owner.transaction():
         await owner.execute("UPDATE public.pages SET title = 'own' WHERE uid = 2")
         assert [row.uid for row in await taken(owner)] == [2]

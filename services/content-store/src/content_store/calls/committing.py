@@ -15,7 +15,6 @@ from content_store.caches.flush import CacheFlushFailed, flush_groups
 from content_store.calls import outcome
 from content_store.calls.environment import StoreEnvironment
 from content_store.calls.errors import CallRolledBack
-from content_store.calls.lost import LOST, connection_gone
 from content_store.calls.plan import CallPlan
 from content_store.calls.results import committed_result, rolled_back_result
 from content_store.calls.session import CallSession
@@ -24,6 +23,7 @@ from content_store.capture.errors import capture_error
 from content_store.events.records import Origin, append_record_events, record_changes
 from content_store.records.errors import CALL_ENDING_SQLSTATES, CallMustEnd, StatementRefused, TransactionLost
 from content_store.records.gateway import RecordGateway
+from content_store.records.lost import LOST, connection_gone
 
 logger = get_logger(__name__)
 
@@ -33,6 +33,8 @@ AskAgain = Callable[[CallPlan, CallResult], Awaitable[CallResult]]
 
 class CommitRefused(Exception):
     """The database did not commit: rows nobody judged, or no verdict."""
+
+    code = "commit_refused"
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,8 @@ async def commit(transaction: Any) -> None:
     """
     try:
         await shielded(transaction.commit())
-    except asyncpg.PostgresConnectionError:
+    except LOST:
+        # Also where the server said why it goes: it may have committed before.
         raise
     except asyncpg.PostgresError as error:
         sqlstate = str(getattr(error, "sqlstate", "") or "")

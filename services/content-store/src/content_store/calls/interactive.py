@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from uuid import UUID
 
-from remit_contracts.calls import CallResult, OpenedCall, OpenRequest, Operation, OperationsAnswer
+from remit_contracts.calls import CallResult, OpenedCall, OpenRequest, Operation, OperationsAnswer, RollbackReason
 from service_kit.clock import utc_now
 from service_kit.logging import get_logger
 
@@ -39,6 +39,7 @@ from content_store.calls.session import CallSession, load_actor
 from content_store.calls.tree_lock import TreeLock, TreeLockHook, needed_lock, take_tree_lock
 from content_store.records.errors import CallMustEnd
 from content_store.records.gateway import RecordGateway
+from content_store.records.lost import LOST
 
 logger = get_logger(__name__)
 
@@ -178,6 +179,11 @@ class OpenCalls:
             except CallRolledBack as error:
                 await self._end(call)
                 raise CallUndone(members={"reason": error.reason.value}) from error
+            except LOST as error:
+                # The commit was not sent, so the server undoes what there was.
+                logger.warning("the connection of an open call was lost", exc_info=error)
+                await self._end(call)
+                raise CallUndone(members={"reason": RollbackReason.CANCELLED.value}) from error
             except CallMustEnd as error:
                 await self._end(call)
                 raise problem_of(error) from error
@@ -231,6 +237,9 @@ class OpenCalls:
                 result = await finish(self._env, call.opened, call.session, call.results, self._calls.asked_again)
             except CallRolledBack as error:
                 result = rolled_back_result(call.plan, error.reason, guard=call.session.guard)
+            except LOST as error:
+                logger.warning("the connection of an open call was lost", exc_info=error)
+                result = rolled_back_result(call.plan, RollbackReason.CANCELLED, guard=call.session.guard)
             except CallMustEnd as error:
                 await self._end(call)
                 raise problem_of(error) from error

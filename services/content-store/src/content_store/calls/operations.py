@@ -24,7 +24,6 @@ from service_kit.problems import ProblemError
 from content_store.caches.flush import FLUSH_FAILED, CacheFlushFailed
 from content_store.calls.errors import CallRolledBack, SavepointNeeded
 from content_store.calls.handling import CallHandler, HandlerState
-from content_store.calls.lost import connection_gone
 from content_store.calls.reading import RowReader
 from content_store.datahandler.errors import RunTooDeep, UndoNeeded
 from content_store.datahandler.log import storable
@@ -37,6 +36,7 @@ from content_store.records.errors import (
     TransactionLost,
     ValueNotStorable,
 )
+from content_store.records.lost import connection_gone
 from content_store.scope.guard import AssignmentScopeGuard
 
 logger = get_logger(__name__)
@@ -97,7 +97,11 @@ class OperationRunner:
             CallMustEnd: the database ended more than a statement.
             CallRolledBack: an unmet ``expect``, or the transaction is gone.
         """
-        return [await self._one(operation) for operation in operations]
+        try:
+            return [await self._one(operation) for operation in operations]
+        except (TransactionLost, StatementRefused) as error:
+            # An operation before this one left the transaction ended or failed, and nothing told of it at the time.
+            raise CallRolledBack(RollbackReason.COMMIT_REFUSED, "transaction_lost") from error
 
     async def _one(self, operation: Operation) -> OperationResult:
         match operation:
@@ -120,10 +124,8 @@ class OperationRunner:
         state = self._handler.snapshot()
         try:
             result = await self._handler.process(datamap, cmdmap)
-        except (CallMustEnd, CallRolledBack):
+        except (CallMustEnd, CallRolledBack, TransactionLost):
             raise
-        except TransactionLost as error:
-            raise CallRolledBack(RollbackReason.COMMIT_REFUSED, "transaction_lost") from error
         except (StatementRefused, ValueNotStorable, asyncpg.PostgresError, RunTooDeep, UndoNeeded) as error:
             self._end_where_needed(error)
             await self._undo(savepoint, state)
@@ -156,8 +158,6 @@ class OperationRunner:
                 raise
             await self._undo(savepoint, state)
             return self._failed(kind, "hook_failed", refused)
-        except TransactionLost as lost:
-            raise CallRolledBack(RollbackReason.COMMIT_REFUSED, "transaction_lost") from lost
         self._effects.hook_failed = True
         return self._failed(kind, "hook_failed", refused)
 
@@ -227,8 +227,6 @@ class OperationRunner:
             savepoint = await self._savepoint()
             try:
                 await self._flush_tags(operation.tags)
-            except TransactionLost as error:
-                raise CallRolledBack(RollbackReason.COMMIT_REFUSED, error.code) from error
             except (CacheFlushFailed, StatementRefused, asyncpg.PostgresError) as error:
                 self._end_where_needed(error)
                 logger.warning("cache tags were not flushed", exc_info=error)

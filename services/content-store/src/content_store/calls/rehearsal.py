@@ -17,6 +17,7 @@ from remit_contracts.calls import (
     RollbackReason,
 )
 from service_kit.logging import get_logger
+from service_kit.outages import DatabaseUnavailableError
 
 from content_store.calls import outcome
 from content_store.calls.committing import rollback
@@ -29,14 +30,16 @@ from content_store.calls.tree_lock import TreeLock, TreeLockHook, needed_lock, t
 from content_store.calls.verdict import Verdict
 from content_store.records.errors import CallMustEnd, StatementRefused, TransactionLost
 from content_store.records.gateway import RecordGateway
+from content_store.records.lost import LOST
 
 logger = get_logger(__name__)
 _CANCELLED_STATEMENT: Final = "57014"
-# All that can be deferred but the one that keeps a rehearsal from being committed.
+# All that can be deferred but those of the capture: one of them keeps a rehearsal from being committed.
 _CONSTRAINTS: Final = """
 SELECT DISTINCT format('%I.%I', n.nspname, c.conname) AS name
   FROM pg_constraint c JOIN pg_namespace n ON n.oid = c.connamespace
  WHERE c.condeferrable AND c.conrelid <> 'public.call_outcome'::regclass
+   AND n.nspname <> 'capture'
 """
 
 
@@ -75,10 +78,10 @@ class RehearsalService:
         self, connection: Any, rehearsal_id: UUID, request: RehearsalRequest, lock: TreeLock
     ) -> list[RehearsedCall]:
         transaction = connection.transaction()
-        await transaction.start()
         gateway = RecordGateway(connection, self._env.schema, self._env.schema_name)
         calls: list[RehearsedCall] = []
         try:
+            await transaction.start()
             milliseconds = round(self._env.limits.rehearsal_lock_timeout * 1000)
             await gateway.fetch("SELECT set_config('lock_timeout', $1, true)", f"{milliseconds}ms")
             await self._env.one_connection.require(gateway)
@@ -92,6 +95,9 @@ class RehearsalService:
         except CallMustEnd as error:
             # The transaction is over; what was not rehearsed by then is not known.
             calls += [_unknown(call, _problem(error)) for call in request.calls[len(calls) :]]
+        except LOST as error:
+            logger.warning("the connection of a rehearsal was lost", exc_info=error)
+            calls += [_unknown(call, DatabaseUnavailableError.code) for call in request.calls[len(calls) :]]
         finally:
             await asyncio.shield(rollback(connection, transaction))
         return calls

@@ -10,6 +10,7 @@ from uuid import UUID
 import asyncpg
 from remit_contracts.calls import ApplyRequest, CallOutcome, CallResolution, CallResult, RollbackReason
 from service_kit.logging import get_logger
+from service_kit.problems import ProblemError
 
 from content_store.calls import outcome
 from content_store.calls.committing import OpenTransaction, finish, rollback
@@ -24,13 +25,13 @@ from content_store.calls.errors import (
     TreeLockNeeded,
     problem_of,
 )
-from content_store.calls.lost import LOST
 from content_store.calls.plan import CallPlan
 from content_store.calls.results import rolled_back_result
 from content_store.calls.session import CallSession, load_actor
 from content_store.calls.tree_lock import TreeLock, TreeLockHook, needed_lock, take_tree_lock
-from content_store.records.errors import CallMustEnd
+from content_store.records.errors import CallMustEnd, TransactionLost
 from content_store.records.gateway import RecordGateway
+from content_store.records.lost import LOST
 
 logger = get_logger(__name__)
 Pool = Any  # of asyncpg, which is generic only for type checkers
@@ -100,9 +101,9 @@ class CallService:
     async def _transaction(self, connection: Any, plan: CallPlan, lock: TreeLock, savepoints: bool) -> CallResult:
         gateway = RecordGateway(connection, self._env.schema, self._env.schema_name)
         transaction = connection.transaction()
-        await transaction.start()
         session: CallSession | None = None
         try:
+            await transaction.start()
             await self._env.one_connection.require(gateway)
             if (known := await self._begin(gateway, plan)) is not None:
                 await transaction.rollback()
@@ -114,9 +115,10 @@ class CallService:
             return await finish(
                 self._env, OpenTransaction(connection, transaction, gateway), session, results, self.asked_again
             )
-        except CallRolledBack as error:
+        except (CallRolledBack, TransactionLost) as error:
             await rollback(connection, transaction)
-            return rolled_back_result(plan, error.reason, guard=session.guard if session else None)
+            reason = error.reason if isinstance(error, CallRolledBack) else RollbackReason.COMMIT_REFUSED
+            return rolled_back_result(plan, reason, guard=session.guard if session else None)
         except LOST as error:
             # The commit was not sent, so the server undoes what there was.
             logger.warning("the connection of a call was lost", exc_info=error)
@@ -141,7 +143,7 @@ class CallService:
         """What became of a call whose commit nobody answered: taken from its outcome row (S-58)."""
         try:
             known = await self.resolve(plan.call_id, plan.run_id, plan.epoch)
-        except (*LOST, CallFenced) as error:
+        except (*LOST, asyncpg.PostgresError, ProblemError) as error:
             logger.warning("the outcome of a call is not known", exc_info=error)
             return rolled_back_result(plan, None, outcome=CallOutcome.UNKNOWN)
         if known.outcome is CallOutcome.COMMITTED:

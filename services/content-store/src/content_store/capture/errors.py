@@ -27,7 +27,7 @@ class JudgedRowsDifferError(CaptureError):
 
 
 class UntakenRowsError(CaptureError):
-    """A commit of a call with captured rows that were never taken, so never judged."""
+    """A commit with captured rows that were never taken: of a call never judged, of other writes never told."""
 
     sqlstate = "RM003"
 

@@ -15,6 +15,7 @@ from content_store.records.errors import (
     TransactionLost,
     ValueNotStorable,
 )
+from content_store.records.lost import LOST
 from content_store.schema.ddl import qualified_name, quote_identifier
 from content_store.schema.model import DbColumn, Schema
 
@@ -59,6 +60,7 @@ class RecordGateway:
             TransactionLost: the connection is not in a transaction any more.
             CallMustEnd: deadlock, serialization failure, lock timeout, cancelled.
             StatementRefused: any other refusal of the database.
+            One of LOST: the connection is gone, and with it everything that was not committed.
         """
         if not self.connection.is_in_transaction():
             raise TransactionLost("the transaction of the call is gone")
@@ -67,6 +69,8 @@ class RecordGateway:
             self.writes += 1
         try:
             return await self.connection.fetch(sql, *args)
+        except LOST:
+            raise
         except asyncpg.PostgresError as error:
             sqlstate = str(getattr(error, "sqlstate", "") or "")
             if sqlstate in CALL_ENDING_SQLSTATES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from remit_contracts.calls import Cmdmap, Datamap
 from remit_contracts.changes import ChangeAction
@@ -18,7 +18,7 @@ from content_store.access.rights import BackendAccess
 from content_store.access.rules import may_select_table
 from content_store.access.users import LoadedUser, load_user
 from content_store.caches.flush import CacheFlushFailed, flush_groups, requested
-from content_store.calls.committing import commit, rollback
+from content_store.calls.committing import CommitRefused, commit, rollback
 from content_store.calls.environment import StoreEnvironment
 from content_store.calls.errors import TreeLockNeeded, problem_of
 from content_store.calls.service import acquire
@@ -33,7 +33,7 @@ from content_store.errors import RecordNotFoundError, TableNotFoundError, Worksp
 from content_store.events.records import Origin, append_record_events, record_changes
 from content_store.reads.history import HistoryRepository
 from content_store.reads.repository import RecordReader
-from content_store.records.errors import CallMustEnd, StatementRefused, ValueNotStorable
+from content_store.records.errors import CallMustEnd, StatementRefused, TransactionLost, ValueNotStorable
 from content_store.records.gateway import RecordGateway
 from content_store.scope.child_relations import RecordKey
 from content_store.workspaces.rules import may_use
@@ -41,6 +41,16 @@ from content_store.writing.errors import HistoryEntryNotFoundError, WriteRefused
 from content_store.writing.rollback import RollbackPlan, rollback_plan
 
 logger = get_logger(__name__)
+_REFUSED_AS_A_WHOLE: Final = (
+    Refusal,
+    UndoNeeded,
+    StatementRefused,
+    TransactionLost,
+    CommitRefused,
+    ValueNotStorable,
+    RunTooDeep,
+    CacheFlushFailed,
+)
 
 
 @dataclass(frozen=True)
@@ -172,7 +182,7 @@ class RecordWriter:
                 if stronger <= lock:
                     raise
                 lock = stronger
-            except (Refusal, UndoNeeded, StatementRefused, ValueNotStorable, RunTooDeep, CacheFlushFailed) as error:
+            except _REFUSED_AS_A_WHOLE as error:
                 # What is refused per entry is an outcome. This came from around the entries.
                 logger.warning("a write was refused as a whole", exc_info=error)
                 raise WriteRefusedError(members={"reason": str(error.code)}) from error
