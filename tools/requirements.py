@@ -21,6 +21,7 @@ DOCUMENT = ROOT / "docs" / "requirements.md"
 PLACES = ("libs", "services", "deploy/local", "tests")
 LEFT_OUT = {".venv", "node_modules", "build"}
 ROW = re.compile(r"^\| (?P<id>[SWCPVTRA]-\d+) \| (?P<text>.*?) \|(?: (?P<tests>.*?) ?\|)?$")
+OPEN = re.compile(r"^- (?P<id>[SWCPVTR]-\d+): ")
 ID = re.compile(r"[SWCPVTRA]-\d+")
 DECISIONS = "A"
 SHOWN_FILES = 4
@@ -37,6 +38,11 @@ def main(arguments: list[str] | None = None) -> int:
     cited = citations()
     failures = [f"{DOCUMENT.name} names {id_} twice" for id_, count in Counter(known).items() if count > 1]
     failures += [
+        f"{DOCUMENT.name}: {match['id']} is open, but no requirement"
+        for line in lines
+        if (match := OPEN.match(line)) and match["id"] not in known
+    ]
+    failures += [
         f"{file}: {id_} is no requirement" for id_, files in cited.items() if id_ not in known for file in files
     ]
     written = "\n".join(_with_tests(line, cited) for line in lines) + "\n"
@@ -47,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     for failure in failures:
         print(failure, file=sys.stderr)  # noqa: T201
     if not options.quiet and not options.check:
-        _print(known, cited)
+        _print(known, cited, [match["id"] for line in lines if (match := OPEN.match(line))])
     counted = [id_ for id_ in known if not id_.startswith(DECISIONS)]
     tested = [id_ for id_ in counted if id_ in cited]
     print(f"{len(tested)} of {len(counted)} requirement ids have a test")  # noqa: T201
@@ -139,11 +145,12 @@ def _short(name: str) -> str:
     return re.sub(r"^(?:libs|services|deploy)/(?P<room>[^/]+)/tests/", r"\g<room>/", name).removesuffix(".py")
 
 
-def _print(known: list[str], cited: dict[str, Counter[str]]) -> None:
+def _print(known: list[str], cited: dict[str, Counter[str]], in_part: list[str]) -> None:
     for id_ in known:
         if id_ in cited:
             print(f"{id_}: {sum(cited[id_].values())} tests in {', '.join(sorted(cited[id_]))}")  # noqa: T201
     missing = [id_ for id_ in known if id_ not in cited and not id_.startswith(DECISIONS)]
+    print(f"proved in part, see the end of {DOCUMENT.name}: {', '.join(in_part) or 'none'}")  # noqa: T201
     print(f"without a test: {', '.join(missing) or 'none'}")  # noqa: T201
 
 

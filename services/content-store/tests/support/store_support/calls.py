@@ -18,7 +18,7 @@ from content_store.datahandler.sites import Site, Sites
 from content_store.schema.ddl import qualified_name
 from content_store.schema.loader import load_schema
 from content_store.schema.model import Schema
-from content_store.schema.testing import prepare_test_database
+from store_support.database import prepare_test_database
 from remit_contracts.actor import ActorContext
 from remit_contracts.calls import ApplyRequest, Cmdmap, Datamap, Operation
 from remit_contracts.scope import EffectiveAssignmentScope

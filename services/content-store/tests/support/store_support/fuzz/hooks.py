@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import asyncpg
 from content_store.datahandler.handler import DataHandler, HandlerActor
 from content_store.datahandler.hooks import DataHandlerHook, Fields, Status
 from content_store.datahandler.run import HandlerRun
@@ -29,13 +30,27 @@ def random_hook(source: random.Random, targets: Targets, maps: Maps) -> DataHand
     sql = _query(source, lambda table: targets.uid(table, outside=outside))
     datamap, cmdmap = maps()
     commands = source.choice((cmdmap, {}))
-    rude = source.choice(("SELECT count(*) FROM capture_take()", "ROLLBACK", "COMMIT", "SELECT 1 / 0"))
+    rude = source.choice(
+        (
+            "SELECT count(*) FROM capture_take()",
+            "ROLLBACK",
+            "COMMIT",
+            "SELECT 1 / 0",
+            "ROLLBACK; BEGIN",
+            f"ROLLBACK; BEGIN; {sql}; COMMIT",
+        )
+    )
+    hidden = source.random() < 0.5
 
     async def query(run: HandlerRun) -> None:
         await run.ctx.gateway.connection.execute(sql)
 
     async def rudeness(run: HandlerRun) -> None:
-        await run.ctx.gateway.connection.execute(rude)
+        try:
+            await run.ctx.gateway.connection.execute(rude)
+        except asyncpg.PostgresError:
+            if not hidden:
+                raise
 
     async def write(run: HandlerRun) -> None:
         await DataHandler.within(run).process(datamap, {})
@@ -58,7 +73,7 @@ def random_hook(source: random.Random, targets: Targets, maps: Maps) -> DataHand
         (10, command, cmdmap),
         (14, own, (datamap, commands)),
         (5, fail, "raises"),
-        (7, rudeness, rude),
+        (7, rudeness, f"{rude} {'and hides it' if hidden else ''}"),
     ]
     _, work, what = source.choices(kinds, [weight for weight, _, _ in kinds])[0]
     return Once(work, moment, f"{work.__name__}: {what}")

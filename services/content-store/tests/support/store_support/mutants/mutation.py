@@ -86,6 +86,22 @@ def applied(mutant: Mutant) -> Iterator[None]:
         function.__code__ = original
 
 
+def lines_of(mutant: Mutant) -> range:
+    """Lines of the statement it changes, without those nested in it: a test that runs none of them cannot tell."""
+    node: ast.AST
+    node, site = _found(_tree(mutant.module), mutant)
+    statement: ast.stmt = node
+    for step, number in site.place:
+        inner = getattr(node, step)
+        node = inner if number is None else inner[number]
+        statement = node if isinstance(node, ast.stmt) else statement
+    nested = [getattr(statement, name)[0] for name in ("body", "cases") if getattr(statement, name, None)]
+    last = min(
+        (getattr(first, "lineno", statement.lineno) for first in nested), default=(statement.end_lineno or 0) + 1
+    )
+    return range(statement.lineno, max(last, statement.lineno + 1))
+
+
 def _tree(module: str) -> ast.Module:
     return ast.parse(inspect.getsource(importlib.import_module(f"{PACKAGE}.{module}")))
 
@@ -102,14 +118,18 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef | ast.As
 
 def _mutated(mutant: Mutant, module: ModuleType) -> CodeType:
     tree = _tree(mutant.module)
+    node, site = _found(tree, mutant)
+    _replace(node, site.place, site.change)
+    compiled = compile(ast.fix_missing_locations(tree), str(module.__file__), "exec")
+    return next(code for code in _codes(compiled) if code.co_qualname == mutant.function)
+
+
+def _found(tree: ast.Module, mutant: Mutant) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, _Site]:
     node = dict(_functions(tree)).get(mutant.function)
     sites = [s for s in _sites(node) if (s.kind, s.source) == (mutant.kind, mutant.source)] if node else []
     if node is None or mutant.nth >= len(sites):
         raise LookupError(mutant.label)
-    site = sites[mutant.nth]
-    _replace(node, site.place, site.change)
-    compiled = compile(ast.fix_missing_locations(tree), str(module.__file__), "exec")
-    return next(code for code in _codes(compiled) if code.co_qualname == mutant.function)
+    return node, sites[mutant.nth]
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
