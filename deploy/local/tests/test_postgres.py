@@ -6,14 +6,24 @@ import os
 import signal
 import socket
 import stat
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import asyncpg
 import pytest
-from remit_local.postgres import PostgresError, PostgresServer, remove_data, running_pid, start_postgres, stop_postgres
+from remit_local.postgres import (
+    PostgresError,
+    PostgresServer,
+    binaries,
+    remove_data,
+    running_pid,
+    start_postgres,
+    stop_postgres,
+)
 from remit_local.postgres_files import open_place, traversable
+from remit_local.supervisor import Supervisor
 
 
 @pytest.fixture
@@ -56,6 +66,28 @@ async def test_data_survives_a_crash_of_the_server_and_its_pid_file(data: Path) 
     again = _start(data)
     assert await _write(again, "SELECT n FROM kept") == 1
     assert again.password == server.password
+
+
+async def test_a_supervised_server_that_is_killed_comes_back_on_its_port_with_its_data(data: Path) -> None:
+    server = _start(data)
+    supervisor = Supervisor([server.program])
+    supervisor.start()
+    try:
+        await _write(server, "CREATE TABLE kept AS SELECT 1 AS n")
+        await _write(server, "CHECKPOINT")
+        before = server.program.pid
+        os.kill(before, signal.SIGKILL)
+        supervisor.wait_until(lambda: supervisor.restarts("postgres") > 0 and _answers(server), "postgres", 30)
+        assert server.program.pid != before
+        assert await _write(server, "SELECT n FROM kept") == 1
+    finally:
+        supervisor.stop()
+    assert running_pid(server.data) is None
+
+
+def _answers(server: PostgresServer) -> bool:
+    probe = [str(binaries() / "pg_isready"), "-q", "-h", server.host, "-p", str(server.port)]
+    return subprocess.run(probe, check=False, capture_output=True).returncode == 0
 
 
 async def test_a_pid_file_with_another_programs_number_does_not_hinder(data: Path) -> None:

@@ -83,6 +83,29 @@ def test_without_watching_a_dead_program_stays_dead(tmp_path: Path) -> None:
     supervisor.stop()
 
 
+def test_programs_end_side_by_side(tmp_path: Path) -> None:
+    """Each ends only when it sees that the other was asked as well."""
+    script = (
+        "import pathlib, signal, sys, time\n"
+        "mine, other = map(pathlib.Path, sys.argv[1:])\n"
+        "def end(number, frame):\n"
+        "    mine.touch()\n"
+        "    while not other.exists(): time.sleep(0.01)\n"
+        "    sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    marks = [str(tmp_path / "one"), str(tmp_path / "two")]
+    commands = {"one": [*marks], "two": [*reversed(marks)]}
+    programs = [_program(tmp_path, name, [sys.executable, "-c", script, *paths]) for name, paths in commands.items()]
+    supervisor = Supervisor(programs)
+    supervisor.start()
+    _until(lambda: all("ready" in program.tail() for program in programs))
+    supervisor.stop()
+    assert [program.process.returncode for program in programs if program.process is not None] == [0, 0]
+
+
 def test_a_paused_program_can_be_stopped(tmp_path: Path) -> None:
     program = _program(tmp_path)
     program.start()

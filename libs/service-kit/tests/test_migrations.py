@@ -147,3 +147,21 @@ def test_two_newest_revisions_are_a_mistake(package: Package) -> None:
     package.add("r3b", "r2", "SELECT 1")
     with pytest.raises(RuntimeError, match="r3a"):
         Migrations(package.name).head()
+
+
+async def test_a_look_at_readiness_leaves_no_log_lines(
+    package: Package, engine: AsyncEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Orchestrators ask every few seconds."""
+    migrations = Migrations(package.name)
+    await migrations.upgrade(engine)
+    caplog.clear()
+    with caplog.at_level("DEBUG", logger="alembic"):
+        await migrations.check(engine)
+        assert caplog.records == []
+        package.add("r3", "r2", "SELECT 1")
+        with pytest.raises(DatabaseBehindError):
+            await migrations.check(engine)
+        # The control: a migration does speak.
+        await migrations.upgrade(engine)
+    assert any(record.name.startswith("alembic") for record in caplog.records)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_runtime.app import check_models
 from agent_runtime.configurations.models import Configuration
 from agent_runtime.configurations.registry import ConfigurationFileError, ConfigurationRegistry, read_file
+from agent_runtime.deps import check_models
 from agent_runtime.models.demo.instructions import read_instruction
 from agent_runtime.models.demo.model import DemoModel, find_language
 from agent_runtime.models.factory import build_model

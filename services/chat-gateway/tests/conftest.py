@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
-from chat_gateway.services import PACKAGE
+from chat_gateway.settings import PACKAGE
 from gateway_support.stack import Stack, running_stack
 from remit_harness.databases import Databases
 from service_kit.database import create_engine

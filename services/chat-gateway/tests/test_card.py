@@ -10,7 +10,7 @@ from chat_gateway.approvals.presenter import Known, blocked_reasons, present_car
 from chat_gateway.approvals.rehearsed import rehearsal_lines
 from chat_gateway.approvals.schemas import ApprovalCard
 from chat_gateway.approvals.service import decisions_per_call
-from chat_gateway.services import PACKAGE
+from chat_gateway.settings import PACKAGE
 from gateway_support.store import visible
 from remit_contracts.calls import CallOutcome, RehearsedCall, ShownChange
 from remit_contracts.changes import ChangeAction, ObservedChangeSet, RecordChange, RefusedWrite

@@ -15,7 +15,7 @@ import shutil
 import signal
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from remit_local.postgres_files import (
@@ -29,7 +29,7 @@ from remit_local.postgres_files import (
     unprivileged,
     wait_for_the_dead,
 )
-from remit_local.processes import Account, end_process, free_port, log_tail, port_taken, spawn
+from remit_local.processes import NOBODY, Account, Program, free_port, log_tail, port_taken
 
 __all__ = [
     "SUPERUSER", "PostgresError", "PostgresServer", "binaries", "free_port", "remove_data", "start_postgres",
@@ -50,12 +50,14 @@ class PostgresServer:
         host: address it listens on.
         port: TCP port.
         password: of the superuser ``postgres``.
+        program: its process, to be started again on the same port when it dies.
     """
 
     data: Path
     host: str
     port: int
     password: str
+    program: Program = field(compare=False, repr=False)
 
     def url(self, database: str = "postgres", user: str = SUPERUSER, password: str | None = None) -> str:
         """A libpq URL without a driver name, e.g. ``postgresql://postgres:…@127.0.0.1:5432/postgres``."""
@@ -97,13 +99,15 @@ def start_postgres(
             if attempt == attempts - 1:
                 raise PostgresError(f"port {chosen} is taken by another program")
             continue
-        if _serve(programs, place, chosen, durable, owner, account):
-            return PostgresServer(place, "127.0.0.1", chosen, secret_file(place).read_text().strip())
+        program = _program(programs, place, chosen, durable, owner, account)
+        if _serve(program, programs, chosen):
+            return PostgresServer(place, "127.0.0.1", chosen, secret_file(place).read_text().strip(), program)
     raise PostgresError(f"PostgreSQL did not start: {log_tail(log_file(place))}")
 
 
-def _serve(programs: Path, place: Path, port: int, durable: bool, owner: int | None, account: Account | None) -> bool:
-    """Start the server; false when another program took the port in between."""
+def _program(
+    programs: Path, place: Path, port: int, durable: bool, owner: int | None, account: Account | None
+) -> Program:
     settings = {
         "listen_addresses": "127.0.0.1",
         "port": str(port),
@@ -117,16 +121,28 @@ def _serve(programs: Path, place: Path, port: int, durable: bool, owner: int | N
     command = [str(programs / "postgres"), "-D", str(place)]
     for name, value in settings.items():
         command += ["-c", f"{name}={value}"]
-    log = log_file(place)
+    return Program(
+        "postgres",
+        command,
+        _environment(),
+        log_file(place),
+        owner or NOBODY,
+        end_signal=signal.SIGINT,
+        account=account,
+        cwd=place,
+    )
+
+
+def _serve(program: Program, programs: Path, port: int) -> bool:
+    """Start the server; false when another program took the port in between."""
+    log = program.log
     log.touch(mode=0o600)
     size = log.stat().st_size
-    process = spawn(
-        command, log=log, environment=_environment(), owner=owner, end_signal=signal.SIGINT, account=account, cwd=place
-    )
+    program.start()
     deadline = time.monotonic() + START_SECONDS
     probe = [str(programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
     while time.monotonic() < deadline:
-        if process.poll() is not None:
+        if not program.running:
             with log.open("rb") as handle:
                 handle.seek(size)
                 words = handle.read().decode("utf-8", "replace")
@@ -136,7 +152,7 @@ def _serve(programs: Path, place: Path, port: int, durable: bool, owner: int | N
         if subprocess.run(probe, check=False, env=_environment(), capture_output=True).returncode == 0:  # noqa: S603
             return True
         time.sleep(0.05)
-    end_process(process)
+    program.stop()
     raise PostgresError(f"PostgreSQL did not answer within {START_SECONDS:.0f} s: {log_tail(log)}")
 
 

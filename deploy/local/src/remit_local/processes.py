@@ -16,6 +16,8 @@ from pathlib import Path
 from remit_local import guard
 
 STOP_SECONDS = 20.0
+NOBODY = 0
+"""Owner of a program that stays until somebody stops it."""
 _STARTED: list[subprocess.Popen[bytes]] = []
 """A Popen that is forgotten while its program runs warns; servers are stopped by folder, not by their Popen."""
 
@@ -122,7 +124,10 @@ class Program:
         command: program and arguments.
         environment: complete environment.
         log: its log file.
-        owner: process it belongs to; this one when none is given.
+        owner: process it belongs to; this one when none is given, ``NOBODY`` for one that stays.
+        end_signal: what asks it to end in good order.
+        account: user it runs as; the caller's when none is given.
+        cwd: folder it runs in.
     """
 
     name: str
@@ -130,6 +135,9 @@ class Program:
     environment: dict[str, str]
     log: Path
     owner: int | None = None
+    end_signal: signal.Signals = signal.SIGTERM
+    account: Account | None = None
+    cwd: Path | None = None
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -148,15 +156,29 @@ class Program:
         """Start it; nothing happens when it runs."""
         if not self.running:
             self.process = spawn(
-                self.command, log=self.log, environment=self.environment, owner=self.owner or os.getpid()
+                self.command,
+                log=self.log,
+                environment=self.environment,
+                owner=None if self.owner == NOBODY else self.owner or os.getpid(),
+                end_signal=self.end_signal,
+                account=self.account,
+                cwd=self.cwd,
             )
 
     def stop(self, seconds: float = STOP_SECONDS) -> None:
         """Ask it to end, kill it when it does not within ``seconds``."""
-        if self.process is None:
-            return
+        self.ask_to_end()
+        self.await_end(seconds)
+
+    def ask_to_end(self) -> None:
+        """Ask it to end in good order; a paused one is woken for it."""
         self.resume()
-        end_process(self.process, seconds)
+        self.process_signal(self.end_signal)
+
+    def await_end(self, seconds: float = STOP_SECONDS) -> None:
+        """Wait for its end, kill it when it does not come within ``seconds``."""
+        if self.process is not None:
+            _await_end(self.process, seconds)
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
@@ -193,6 +215,10 @@ def end_process(process: subprocess.Popen[bytes], seconds: float = STOP_SECONDS,
         return
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(number)
+    _await_end(process, seconds)
+
+
+def _await_end(process: subprocess.Popen[bytes], seconds: float) -> None:
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:

@@ -9,7 +9,6 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import asyncpg
 from content_store.schema.provision import Passwords, prepare_database
-from service_kit.auth.keys import SigningKey
 
 SERVICES = ("content-store", "agent-runtime", "chat-gateway")
 
@@ -118,6 +117,9 @@ def role_url(admin_url: str, database: str, role: str | None = None, password: s
 
 def ensure_keys(folder: Path) -> None:
     """A signing key per service, and a folder ``trusted`` with the public halves, made on the first start."""
+    # Keys are made once; every later start does without what it takes to make them, which is slow to load.
+    from service_kit.auth.keys import SigningKey
+
     trusted = folder / "trusted"
     trusted.mkdir(parents=True, exist_ok=True)
     for service in SERVICES:

@@ -53,16 +53,26 @@ def create_administrator(plan: StackPlan, password: str) -> None:
     Raises:
         ProcessError: the command failed.
     """
-    result = subprocess.run(  # noqa: S603
-        command(STORE, "user", "create", ADMIN, "--admin"),
-        env=store_environment(plan) | {"CONTENT_STORE_USER_PASSWORD": password},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=MIGRATE_SECONDS,
-    )
-    if result.returncode != 0:
-        raise ProcessError(f"the administrator could not be made: {result.stdout}{result.stderr}"[-2000:])
+    await_administrator(begin_administrator(plan, password))
+
+
+def begin_administrator(plan: StackPlan, password: str) -> Program:
+    """Start the command that makes the first administrator; it needs only the database."""
+    arguments = command(STORE, "user", "create", ADMIN, "--admin")
+    environment = store_environment(plan) | {"CONTENT_STORE_USER_PASSWORD": password}
+    program = Program("administrator", arguments, environment, plan.folder / "logs" / "administrator.log", plan.owner)
+    program.log.unlink(missing_ok=True)
+    program.start()
+    return program
+
+
+def await_administrator(program: Program) -> None:
+    """Wait for the end of what ``begin_administrator`` started.
+
+    Raises:
+        ProcessError: the command failed, with its words.
+    """
+    _finish(program, 0)
 
 
 def load_demo(plan: StackPlan) -> dict[str, Any]:

@@ -56,11 +56,14 @@ class Supervisor:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the programs in reverse order; all are asked first, so they end side by side."""
+        """End the programs; all are asked first, in reverse order, so they end side by side."""
         self._ending.set()
         for program in reversed(self.programs):
             with contextlib.suppress(ProcessLookupError):
-                program.stop()
+                program.ask_to_end()
+        for program in reversed(self.programs):
+            program.await_end()
+        # Last: what the watcher started again dies with it (guard.die_with_parent).
         if self._thread is not None:
             self._thread.join()
 

@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.middleware import Middleware
-from opentelemetry.sdk.trace import TracerProvider
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from service_kit.context import RequestContextMiddleware
@@ -26,6 +25,9 @@ from service_kit.problems import NotFoundError, NotReadyError
 from service_kit.settings import ServiceSettings
 from service_kit.telemetry import fastapi_telemetry, tracer_provider
 from service_kit.texts import Texts
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
 
 logger = get_logger(__name__)
 ReadinessCheck = Callable[[], Awaitable[None]]

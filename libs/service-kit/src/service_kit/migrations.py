@@ -9,14 +9,13 @@ import asyncio
 import importlib
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from alembic.util import CommandError
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -110,10 +109,15 @@ class Migrations:
         Raises:
             RuntimeError: there are several; two branches were merged without a merge revision.
         """
-        heads = ScriptDirectory.from_config(self._config).get_heads()
+        heads = self._revisions().heads
         if len(heads) > 1:
             raise RuntimeError(f"{self._package} has several newest revisions: {', '.join(heads)}")
         return heads[0] if heads else None
+
+    def _revisions(self) -> _Revisions:
+        folder = Path(str(self._config.get_main_option("version_locations")))
+        files = sorted(folder.glob("*.py"))
+        return _read_revisions(folder, tuple((file.name, file.stat().st_mtime_ns) for file in files))
 
     async def upgrade(self, engine: AsyncEngine) -> MigrationState:
         """Bring the database to the newest revision, each revision in a transaction of its own.
@@ -142,13 +146,12 @@ class Migrations:
     async def state(self, engine: AsyncEngine) -> MigrationState:
         """How the database stands to the code; reads only."""
         head = self.head()
-        async with engine.connect() as connection:
-            current = await connection.run_sync(self._current)
+        current = await self._current(engine)
         if current is None:
             return MigrationState(SchemaState.EMPTY if head else SchemaState.CURRENT, None, head)
         if current == head:
             return MigrationState(SchemaState.CURRENT, current, head)
-        known = self._knows(current)
+        known = current in self._revisions().known
         return MigrationState(SchemaState.BEHIND if known else SchemaState.NEWER, current, head)
 
     async def check(self, engine: AsyncEngine) -> None:
@@ -195,15 +198,30 @@ class Migrations:
         finally:
             self._config.attributes.clear()
 
-    def _current(self, connection: Connection) -> str | None:
-        context = MigrationContext.configure(connection, opts={"version_table_schema": self._schema})
-        return context.get_current_revision()
+    async def _current(self, engine: AsyncEngine) -> str | None:
+        """The database's revision. Asked at every look at readiness, so without Alembic and its log lines."""
+        table = f"{self._schema}.alembic_version"
+        async with engine.connect() as connection:
+            if (await connection.execute(text("SELECT to_regclass(:table)"), {"table": table})).scalar() is None:
+                return None
+            found: str | None = (await connection.execute(text(f"SELECT version_num FROM {table}"))).scalar()
+            return found
 
-    def _knows(self, revision: str) -> bool:
-        try:
-            return ScriptDirectory.from_config(self._config).get_revision(revision) is not None
-        except CommandError:
-            return False
+
+@dataclass(frozen=True)
+class _Revisions:
+    """The revisions of a folder: those nothing follows, and all of them."""
+
+    heads: tuple[str, ...]
+    known: frozenset[str]
+
+
+@lru_cache(maxsize=16)
+def _read_revisions(folder: Path, _files: tuple[tuple[str, int], ...]) -> _Revisions:
+    """Read a folder once as long as its files (names and times of change) stay the same."""
+    script = ScriptDirectory(str(folder.parent), version_locations=[str(folder)])
+    known = frozenset(revision.revision for revision in script.walk_revisions())
+    return _Revisions(tuple(script.get_heads()), known)
 
 
 def migrate(package: str, engine: AsyncEngine, **options: Any) -> MigrationState:

@@ -19,6 +19,7 @@ from service_kit.auth import (
 )
 from service_kit.client import RemoteError, RemoteServiceUnavailableError, remote_keys
 from service_kit.logging import get_logger
+from service_kit.metrics import Metrics
 from service_kit.migrations import Migrations
 from service_kit.problem_handlers import problem_response
 from starlette.responses import Response
@@ -27,18 +28,25 @@ from agent_runtime.clients.sessions import SessionCheck
 from agent_runtime.configurations import endpoints as configuration_endpoints
 from agent_runtime.deps import Runtime
 from agent_runtime.runs import endpoints as run_endpoints
-from agent_runtime.settings import SERVICE
+from agent_runtime.settings import PACKAGE, SERVICE
 
 logger = get_logger(__name__)
 CALLERS = CallerTable({"chat-gateway": {"runs.start", "runs.read", "runs.decide"}})
 
 
-def build_app(runtime: Runtime, *, trusted: dict[str, KeySet] | None = None, background: Sequence[Any] = ()) -> FastAPI:
+def build_app(
+    runtime: Runtime,
+    *,
+    trusted: dict[str, KeySet] | None = None,
+    background: Sequence[Any] = (),
+    metrics: Metrics | None = None,
+) -> FastAPI:
     """The application over the parts of a process.
 
     Args:
         trusted: public keys of other services; from the settings' folder when none.
         background: coroutine functions that run beside the application (worker, relay).
+        metrics: what the background counts, shown with the application's own.
     """
     settings = runtime.settings
     if trusted is None:
@@ -53,6 +61,7 @@ def build_app(runtime: Runtime, *, trusted: dict[str, KeySet] | None = None, bac
             "store": runtime.store.client.ping,
         },
         lifespan=_lifespan(runtime, background),
+        metrics=metrics,
         text_packages=["agent_runtime"],
         description="Runs of agents: start, watch, decide. What a run did is told step by step.",
         state={"runtime": runtime, "database": runtime.database, "authenticator": authenticator(runtime, trusted)},
@@ -95,7 +104,7 @@ def schema_check(runtime: Runtime) -> Any:
 
 def migrations() -> Migrations:
     """The revisions of this service."""
-    return Migrations("agent_runtime")
+    return Migrations(PACKAGE)
 
 
 def _lifespan(runtime: Runtime, background: Sequence[Any]) -> Any:
@@ -109,13 +118,3 @@ def _lifespan(runtime: Runtime, background: Sequence[Any]) -> Any:
             yield
 
     return lifespan
-
-
-def check_models(runtime: Runtime) -> None:
-    """Every configured model can be made, or the start stops here.
-
-    Raises:
-        ModelNotConfigured: the first that cannot, with what is missing.
-    """
-    for configuration in runtime.configurations.all():
-        runtime.models(configuration)

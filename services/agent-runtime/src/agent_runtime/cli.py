@@ -1,4 +1,8 @@
-"""The command ``agent-runtime``: migrate, serve, worker; the same program everywhere."""
+"""The command ``agent-runtime``: migrate, serve, worker; the same program everywhere.
+
+Each command loads what it needs: the application, the worker and their libraries take a second that ``migrate`` need
+not spend, and neither does ``worker`` on the application.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +10,23 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-import uvicorn
-from service_kit.auth.keys import KeyMaterialError
 from service_kit.database import create_engine
 from service_kit.logging import configure_logging
+from service_kit.migrations import Migrations
 from service_kit.problems import ProblemError
 from service_kit.settings import load_settings_or_exit
 from sqlalchemy.exc import SQLAlchemyError
 
-from agent_runtime.app import build_app, check_models, migrations
-from agent_runtime.configurations.registry import ConfigurationFileError
-from agent_runtime.deps import Runtime, build_runtime
-from agent_runtime.events.relaying import run_relay
-from agent_runtime.models.port import ModelNotConfigured
-from agent_runtime.rules.engine import RuleRegistrationError
-from agent_runtime.runs.envelope import StateKeyError
-from agent_runtime.runs.retention import Purged, purge_old
-from agent_runtime.settings import SERVICE, RuntimeSettings
-from agent_runtime.tools.registry import ToolRegistrationError
-from agent_runtime.worker import Worker
+from agent_runtime.settings import PACKAGE, SERVICE, RuntimeSettings
+
+if TYPE_CHECKING:
+    from agent_runtime.deps import Runtime
+    from agent_runtime.runs.retention import Purged
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Runs of agents: the tool loop, approvals, events.")
-_STOPS_THE_START = (
-    ConfigurationFileError,
-    ModelNotConfigured,
-    StateKeyError,
-    ToolRegistrationError,
-    RuleRegistrationError,
-    KeyMaterialError,
-)
 
 
 @app.command()
@@ -63,15 +52,23 @@ def serve(
     ] = True,
 ) -> None:
     """Answer HTTP requests."""
+    import uvicorn
+    from service_kit.metrics import Metrics
+
+    from agent_runtime.app import build_app
+    from agent_runtime.events.relaying import run_relay
+    from agent_runtime.worker import Worker
+
     runtime = _runtime()
+    metrics = Metrics(SERVICE)
     beside: list[Callable[[], Any]] = []
     if relay:
-        beside.append(lambda: _beside(run_relay(runtime)))
+        beside.append(lambda: _beside(run_relay(runtime, metrics)))
     if worker:
         beside.append(lambda: _beside(Worker(runtime, "serve").run()))
     try:
-        application = build_app(runtime, background=beside)
-    except _STOPS_THE_START as error:
+        application = build_app(runtime, background=beside, metrics=metrics)
+    except _stops_the_start() as error:
         _stop(str(error))
     settings = runtime.settings
     uvicorn.run(application, host=settings.host, port=settings.port, log_config=None, access_log=False)
@@ -106,13 +103,15 @@ def main() -> None:
 async def _migrate(url: str) -> str:
     engine = create_engine(url, application_name=f"{SERVICE}-migrate", pool_size=2)
     try:
-        state = await migrations().upgrade(engine)
+        state = await Migrations(PACKAGE).upgrade(engine)
     finally:
         await engine.dispose()
     return str(state.revision)
 
 
 async def _purge(runtime: Runtime) -> Purged:
+    from agent_runtime.runs.retention import purge_old
+
     try:
         return await purge_old(runtime.journal, runtime.settings)
     finally:
@@ -120,6 +119,9 @@ async def _purge(runtime: Runtime) -> Purged:
 
 
 async def _work(runtime: Runtime, relay: bool) -> None:
+    from agent_runtime.events.relaying import run_relay
+    from agent_runtime.worker import Worker
+
     stop = asyncio.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
@@ -151,14 +153,36 @@ async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 def _runtime() -> Runtime:
+    from agent_runtime.deps import build_runtime, check_models
+
     settings = load_settings_or_exit(RuntimeSettings)
     configure_logging(SERVICE, settings.log_level, settings.log_format)
     try:
         runtime = build_runtime(settings)
         check_models(runtime)
-    except _STOPS_THE_START as error:
+    except _stops_the_start() as error:
         _stop(str(error))
     return runtime
+
+
+def _stops_the_start() -> tuple[type[Exception], ...]:
+    """What is wrong with settings, keys or registrations, and is said in one line."""
+    from service_kit.auth.keys import KeyMaterialError
+
+    from agent_runtime.configurations.registry import ConfigurationFileError
+    from agent_runtime.models.port import ModelNotConfigured
+    from agent_runtime.rules.engine import RuleRegistrationError
+    from agent_runtime.runs.envelope import StateKeyError
+    from agent_runtime.tools.registry import ToolRegistrationError
+
+    return (
+        ConfigurationFileError,
+        ModelNotConfigured,
+        StateKeyError,
+        ToolRegistrationError,
+        RuleRegistrationError,
+        KeyMaterialError,
+    )
 
 
 def _stop(reason: str) -> NoReturn:

@@ -180,3 +180,13 @@ def _segments(
     )
     turns = TurnRunner(journal, preparer, executor, settling, settings.lease_seconds)
     return SegmentRunner(journal, configurations, gate, models, turns, executor, settling, settings.lease_seconds)
+
+
+def check_models(runtime: Runtime) -> None:
+    """Every configured model can be made, or the start stops here.
+
+    Raises:
+        ModelNotConfigured: the first that cannot, with what is missing.
+    """
+    for configuration in runtime.configurations.all():
+        runtime.models(configuration)

@@ -10,6 +10,7 @@ from pydantic_settings import SettingsConfigDict
 from service_kit.settings import ServiceSettings
 
 SERVICE = "agent-runtime"
+PACKAGE = "agent_runtime"
 
 
 class RuntimeSettings(ServiceSettings):

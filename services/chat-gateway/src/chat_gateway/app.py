@@ -24,8 +24,8 @@ from chat_gateway.approvals.endpoints import router as approvals_router
 from chat_gateway.changes.endpoints import router as changes_router
 from chat_gateway.conversations.endpoints import router as conversations_router
 from chat_gateway.health import database_ready as check_database
-from chat_gateway.services import PACKAGE, SERVICE, Remotes, build_services, open_database, open_remotes
-from chat_gateway.settings import GatewaySettings
+from chat_gateway.services import Remotes, build_services, open_database, open_remotes
+from chat_gateway.settings import PACKAGE, SERVICE, GatewaySettings
 from chat_gateway.stream.endpoints import router as stream_router
 from chat_gateway.stream.service import StreamService, StreamTimes
 

@@ -1,4 +1,4 @@
-"""The command ``chat-gateway``."""
+"""The command ``chat-gateway``. Each command loads what it needs; ``migrate`` is spared the application."""
 
 from __future__ import annotations
 
@@ -6,28 +6,22 @@ import asyncio
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-import uvicorn
-from service_kit.auth.keys import KeyMaterialError
-from service_kit.bus import BusError, EventBus
 from service_kit.database import create_engine
 from service_kit.logging import configure_logging
 from service_kit.migrations import DatabaseNewerError, MigrationLockedError, Migrations, MigrationState
 from service_kit.problems import ProblemError
-from service_kit.serving import ServerFailedError
 from service_kit.settings import load_settings_or_exit
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from chat_gateway.app import build_app
-from chat_gateway.consumer import consume as run_consumer
-from chat_gateway.consumer import start_bus
-from chat_gateway.deadletters.service import list_dead_letters, replay_dead_letters
-from chat_gateway.services import PACKAGE, SERVICE
-from chat_gateway.settings import GatewaySettings
+from chat_gateway.settings import PACKAGE, SERVICE, GatewaySettings
+
+if TYPE_CHECKING:
+    from service_kit.bus import EventBus
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Conversations, cards and change lists of Remit.")
 dlq = typer.Typer(no_args_is_help=True, help="Messages that could not be handled.")
@@ -81,6 +75,10 @@ async def _grant(engine: AsyncEngine, role: str) -> None:
 @app.command()
 def serve() -> None:
     """Serve the chat API."""
+    import uvicorn
+
+    from chat_gateway.app import build_app
+
     settings = _settings()
     uvicorn.run(
         build_app(settings),
@@ -95,6 +93,11 @@ def serve() -> None:
 @app.command()
 def consume() -> None:
     """Project the runs' steps from the broker into the conversations."""
+    from service_kit.auth.keys import KeyMaterialError
+    from service_kit.serving import ServerFailedError
+
+    from chat_gateway.consumer import consume as run_consumer
+
     settings = _settings()
     try:
         asyncio.run(_until_stopped(run_consumer(settings)))
@@ -121,6 +124,8 @@ async def _until_stopped(work: Coroutine[Any, Any, None]) -> None:
 @dlq.command("list")
 def list_letters() -> None:
     """Show what was given up, with the reason; contents are not shown."""
+    from chat_gateway.deadletters.service import list_dead_letters
+
     letters = asyncio.run(_with_bus(_settings(), list_dead_letters))
     for letter in letters:
         place = f"{letter.partition}:{letter.offset}"
@@ -133,6 +138,8 @@ def replay(
     group: Annotated[str | None, typer.Option(help="Consumer group; the configured one unless told.")] = None,
 ) -> None:
     """Send what was given up to its topic again; each message once."""
+    from chat_gateway.deadletters.service import replay_dead_letters
+
     settings = _settings()
 
     async def work(bus: EventBus) -> int:
@@ -142,6 +149,10 @@ def replay(
 
 
 async def _with_bus(settings: GatewaySettings, work: Callable[[EventBus], Awaitable[T]]) -> T:
+    from service_kit.bus import BusError
+
+    from chat_gateway.consumer import start_bus
+
     bus = await start_bus(settings)
     try:
         return await work(bus)

@@ -23,8 +23,8 @@ from chat_gateway.projection.delivery import CONSUMER
 from chat_gateway.projection.handler import StepHandler
 from chat_gateway.projection.refill import Refill
 from chat_gateway.projection.transient import is_transient
-from chat_gateway.services import PACKAGE, SERVICE, Services, build_services, open_database, open_remotes
-from chat_gateway.settings import GatewaySettings
+from chat_gateway.services import Services, build_services, open_database, open_remotes
+from chat_gateway.settings import PACKAGE, SERVICE, GatewaySettings
 from chat_gateway.stream.repository import purge_events
 
 logger = get_logger(__name__)

@@ -13,8 +13,7 @@ from service_kit.metrics import Metrics
 from service_kit.migrations import Migrations
 from sqlalchemy import text
 
-from chat_gateway.services import PACKAGE, SERVICE
-from chat_gateway.settings import GatewaySettings
+from chat_gateway.settings import PACKAGE, SERVICE, GatewaySettings
 
 QUIET_SECONDS = 120.0
 """Twice the watchdog's patience: without progress for so long the program is not following the topic."""

@@ -23,11 +23,8 @@ from chat_gateway.conversations.service import ConversationService
 from chat_gateway.conversations.starts import RunStarter
 from chat_gateway.projection.apply import Projector
 from chat_gateway.projection.delivery import Delivery
-from chat_gateway.settings import GatewaySettings
+from chat_gateway.settings import PACKAGE, SERVICE, GatewaySettings
 from chat_gateway.stream.wakeup import Wakeup
-
-SERVICE = "chat-gateway"
-PACKAGE = "chat_gateway"
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,9 @@ from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 from service_kit.settings import ServiceSettings
 
+SERVICE = "chat-gateway"
+PACKAGE = "chat_gateway"
+
 
 class GatewaySettings(ServiceSettings):
     """What can be set; each value has the default of its requirement."""

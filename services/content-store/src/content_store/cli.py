@@ -8,7 +8,6 @@ from typing import Annotated
 
 import asyncpg
 import typer
-from service_kit.auth.keys import KeyMaterialError
 from service_kit.migrations import DatabaseNewerError, MigrationLockedError
 from service_kit.pool import plain_url
 from service_kit.settings import SettingsError, load_settings_or_exit
@@ -87,6 +86,8 @@ def provision(
 def serve() -> None:
     """Run the service, as a database role that owns nothing (CONTENT_STORE_DATABASE_URL)."""
     # The application is only needed here, and migrations should not have to load it.
+    from service_kit.auth.keys import KeyMaterialError
+
     from content_store.app import serve as run
 
     settings = load_settings_or_exit(StoreSettings)

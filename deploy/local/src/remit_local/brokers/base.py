@@ -52,7 +52,14 @@ class Broker(ABC):
     @property
     def pid(self) -> int:
         """Process id of the broker, or of the guard that watches it."""
-        return self._running_program().pid
+        return self.program.pid
+
+    @property
+    def program(self) -> Program:
+        """Its process, to be started again on the same address when it dies."""
+        if self._program is None:
+            raise ProcessError(f"{self.name} was not started")
+        return self._program
 
     @property
     def running(self) -> bool:
@@ -65,6 +72,15 @@ class Broker(ABC):
         Raises:
             BrokerError: the port is taken, or the broker ended or did not answer.
         """
+        self.launch()
+        self.await_ready()
+
+    def launch(self) -> None:
+        """Start its process where it does not run; it answers some time later.
+
+        Raises:
+            BrokerError: the port is taken.
+        """
         if self.running:
             return
         if port_taken(self.port):
@@ -74,6 +90,13 @@ class Broker(ABC):
         self.folder.mkdir(parents=True, exist_ok=True)
         self._program = Program(self.name, self.command(), self.environment(), self.log, self.owner)
         self._program.start()
+
+    def await_ready(self) -> None:
+        """Block until a client can produce and consume.
+
+        Raises:
+            BrokerError: the broker ended or did not answer.
+        """
         try:
             wait_until_ready(self.address, self.start_seconds, lambda: self.running)
         except TimeoutError as error:
@@ -95,11 +118,6 @@ class Broker(ABC):
         self.stop()
         self._fixed_port = self.port
         self.start()
-
-    def _running_program(self) -> Program:
-        if self._program is None:
-            raise ProcessError(f"{self.name} was not started")
-        return self._program
 
     @abstractmethod
     def command(self) -> list[str]:

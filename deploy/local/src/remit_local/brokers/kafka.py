@@ -92,7 +92,7 @@ class KafkaBroker(Broker):
         """The properties file of this start."""
         return self.folder / "server.properties"
 
-    def start(self) -> None:
+    def launch(self) -> None:
         """Fetch the jars if need be, format the log folder on the first start, start."""
         jars = fetch_jars()
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ class KafkaBroker(Broker):
             self._configure()
             if not (self.folder / "logs" / "meta.properties").exists():
                 self._format(jars)
-        super().start()
+        super().launch()
 
     def command(self) -> list[str]:
         """The Java command; the log goes to standard error and so into the log file."""

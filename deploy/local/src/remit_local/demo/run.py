@@ -19,9 +19,11 @@ from remit_local.migrated import code_fingerprint
 from remit_local.processes import free_port
 from remit_local.provision import DatabaseNames, provision
 from remit_local.services import DEMO_FOLDER, GATEWAY, RUNTIME, STORE, Ports, StackPlan
-from remit_local.stack import Stack, create_administrator, load_demo, migrate
+from remit_local.stack import Stack, await_administrator, begin_administrator, load_demo, migrate
 from remit_local.state import State
+from remit_local.supervisor import Supervisor
 
+DEMO_BACKOFF_SECONDS = "10"
 NAMES = DatabaseNames.with_prefix("remit")
 BROKERS: dict[str, type[Broker]] = {"tansu": TansuBroker, "kafka": KafkaBroker}
 Tell = Callable[[str], None]
@@ -58,11 +60,15 @@ def running_demo(state: State, options: DemoOptions, tell: Tell) -> Iterator[Run
     with contextlib.ExitStack() as ends:
         begin = time.monotonic()
         postgres.stop_postgres(state.postgres)  # left by a crash; the lock says nobody uses it
+        broker = BROKERS[options.broker](state.broker / options.broker, port=options.broker_port, owner=os.getpid())
+        ends.callback(broker.stop)
+        broker.launch()
         server = postgres.start_postgres(state.postgres, port=options.postgres_port, owner=os.getpid())
         ends.callback(postgres.stop_postgres, state.postgres)
-        broker = BROKERS[options.broker](state.broker / options.broker, port=options.broker_port, owner=os.getpid())
-        broker.start()
-        ends.callback(broker.stop)
+        broker.await_ready()
+        servers = Supervisor([server.program, broker.program], tell)
+        ends.callback(servers.stop)
+        servers.start()
         tell(f"PostgreSQL on port {server.port}, {options.broker} on port {broker.port}")
         if not state.demo:
             asyncio.run(_drop_unfinished(server.url()))
@@ -75,6 +81,7 @@ def running_demo(state: State, options: DemoOptions, tell: Tell) -> Iterator[Run
             transactional=broker.transactional,
             secrets=state.secrets,
             ports=_ports(options),
+            extra=_quick(),
         )
         fingerprint = code_fingerprint([DEMO_FOLDER / "schema"])
         # A service refuses a database it does not fit by itself; asking again would only cost seconds.
@@ -82,20 +89,27 @@ def running_demo(state: State, options: DemoOptions, tell: Tell) -> Iterator[Run
             migrate(plan)
             state.migrated = fingerprint
             state.save()
-        if not state.demo:
-            create_administrator(plan, state.secrets["admin"])
         tell("databases are migrated")
+        administrator = None if state.demo else begin_administrator(plan, state.secrets["admin"])
         stack = Stack(plan, tell)
         ends.callback(stack.stop)
         stack.start()
+        if administrator is not None:
+            await_administrator(administrator)
         tell(f"three services with a worker and a consumer are ready after {time.monotonic() - begin:.1f} s")
         if not state.demo:
             state.demo = load_demo(plan)
             state.save()
             tell("the demo site is loaded: Alderbrook, 40 pages, 150 elements, two languages")
-        _note(state, stack, broker, server.port)
+        _note(state, stack, servers, broker, server.port)
         ends.callback(state.running_file.unlink, missing_ok=True)
         yield RunningDemo(state, stack, broker)
+
+
+def _quick() -> dict[str, str]:
+    """Somebody watches the demo: a service that died is back in seconds, and so is the run that missed it."""
+    name = "AGENT_RUNTIME_BACKOFF_BASE"
+    return {name: os.environ.get(name, DEMO_BACKOFF_SECONDS)}
 
 
 def _ports(options: DemoOptions) -> Ports:
@@ -104,11 +118,11 @@ def _ports(options: DemoOptions) -> Ports:
     )
 
 
-def _note(state: State, stack: Stack, broker: Broker, postgres_port: int) -> None:
+def _note(state: State, stack: Stack, servers: Supervisor, broker: Broker, postgres_port: int) -> None:
     state.note_running(
         {
             "services": {name: stack.plan.url(name) for name in (GATEWAY, STORE, RUNTIME)},
-            "processes": {program.name: program.pid for program in stack.supervisor.programs},
+            "processes": {program.name: program.pid for program in (*servers.programs, *stack.supervisor.programs)},
             "broker": {"kind": broker.name, "address": broker.address},
             "postgres": {"port": postgres_port},
         }

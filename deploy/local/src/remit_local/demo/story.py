@@ -9,7 +9,7 @@ from rich.console import Console
 
 from remit_local.clients import ApiClient, ApiError, ChatClient, card_or_end
 from remit_local.demo import render
-from remit_local.demo.reader import ReadEvent, read_events
+from remit_local.demo.reader import EventReader, ReadEvent
 from remit_local.demo.site import demo_site
 
 WAIT_SECONDS = 60.0
@@ -63,10 +63,12 @@ class Story:
         title, page = self._untranslated_page()
         conversation = self._ask(page, title)
         pending = self._read_card(conversation, page)
-        decisions = self._decide(conversation, pending)
-        changes = self._read_changes(conversation, decisions, pending)
-        run = str(pending["run"])
-        event = self._read_event(run)
+        # Joining a group takes a broker some seconds. The topic is there: the card came over it.
+        with EventReader(self._broker_url) as reader:
+            decisions = self._decide(conversation, pending)
+            changes = self._read_changes(conversation, decisions, pending)
+            run = str(pending["run"])
+            event = self._read_event(reader, run)
         return Chapter(page, conversation, run, pending, decisions, changes, event)
 
     def _untranslated_page(self) -> tuple[str, int]:
@@ -156,11 +158,11 @@ class Story:
         for entry in entries[:HISTORY_LINES]:
             self._console.print(f"   {render.history_line(entry)}", markup=False)
 
-    def _read_event(self, run: str) -> ReadEvent:
+    def _read_event(self, reader: EventReader, run: str) -> ReadEvent:
         def fits(event: ReadEvent) -> bool:
             return event.kind == "tool_changes" and event.run == run
 
-        events = read_events(self._broker_url, lambda read: any(fits(event) for event in read))
+        events = reader.wait(lambda read: any(map(fits, read)))
         found = next((event for event in events if fits(event)), None)
         if found is None:
             raise StoryError(f"no consumer found the change list on the broker; {len(events)} events were read")

@@ -1,4 +1,4 @@
-"""The Kafka side of the bus: publishing. The only package that knows aiokafka is this one and its consumer half."""
+"""The Kafka side of the bus: publishing. Only this package's three modules of Kafka know aiokafka."""
 
 from __future__ import annotations
 
@@ -9,24 +9,11 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import (
-    InvalidProducerEpoch,
-    InvalidProducerIdMapping,
-    InvalidTxnState,
-    KafkaConnectionError,
-    KafkaError,
-    MessageSizeTooLargeError,
-    OutOfOrderSequenceNumber,
-    ProducerClosed,
-    ProducerFenced,
-    RecordTooLargeError,
-    TopicAlreadyExistsError,
-    TransactionCoordinatorFenced,
-    UnknownProducerId,
-    for_code,
-)
+from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
+from aiokafka.partitioner import DefaultPartitioner
 
 from service_kit.bus.kafka_consumer import KafkaPoller
+from service_kit.bus.kafka_producer import KafkaProducers, close_within
 from service_kit.bus.policy import RetryPolicy
 from service_kit.bus.port import (
     BusError,
@@ -35,7 +22,6 @@ from service_kit.bus.port import (
     Message,
     MessageTooLargeError,
     PublisherFencedError,
-    PublishError,
     Topic,
 )
 from service_kit.bus.subscription import Subscription
@@ -43,19 +29,6 @@ from service_kit.logging import get_logger
 from service_kit.settings import ProducerMode
 
 logger = get_logger(__name__)
-
-# After these a producer never works again (OutOfOrderSequenceNumber: aiokafka issue 1017): a new one must be made.
-_BROKEN_PRODUCER = (
-    OutOfOrderSequenceNumber,
-    UnknownProducerId,
-    InvalidProducerEpoch,
-    InvalidProducerIdMapping,
-    InvalidTxnState,
-    ProducerClosed,
-    ProducerFenced,
-    TransactionCoordinatorFenced,
-)
-_FENCED = (ProducerFenced, InvalidProducerEpoch, TransactionCoordinatorFenced)
 
 
 class KafkaBus:
@@ -87,12 +60,18 @@ class KafkaBus:
         self._servers = servers
         self._client_id = client_id
         self._mode = producer
-        self._transactional_id = transactional_id
         self._publish_timeout = publish_timeout
         self._max_message_bytes = max_message_bytes
         self._stop_timeout = stop_timeout
-        self._producer: AIOKafkaProducer | None = None
-        self._opening = asyncio.Lock()
+        self._producers = KafkaProducers(
+            servers,
+            client_id=client_id,
+            mode=producer,
+            transactional_id=transactional_id,
+            publish_timeout=publish_timeout,
+            max_message_bytes=max_message_bytes,
+            stop_timeout=stop_timeout,
+        )
         self._transaction_lock = asyncio.Lock()
         self._in_transaction = False
 
@@ -103,15 +82,15 @@ class KafkaBus:
 
     async def start(self) -> None:
         """Connect the producer; see the port."""
-        await self._open()
+        await self._producers.open()
 
     async def stop(self) -> None:
         """Close the producer within the stop timeout."""
-        await self._discard()
+        await self._producers.discard(self._producers.current)
 
     async def ping(self) -> None:
         """Ask the broker for its metadata."""
-        producer = await self._open()
+        producer = await self._producers.open()
         try:
             async with asyncio.timeout(self._publish_timeout):
                 await producer.client.fetch_all_metadata()
@@ -148,32 +127,20 @@ class KafkaBus:
 
     @property
     def pipelines(self) -> bool:
-        """With numbered messages the broker takes none behind a gap; a plain producer has no such guard."""
+        """Several messages with one key travel in one record batch, which the broker takes whole or not at all."""
         return self._mode == "idempotent"
 
     async def publish_all(self, messages: Sequence[Message]) -> tuple[int, BusError | None]:
-        """Send several before the first is acknowledged; see the port."""
-        sent: list[asyncio.Future[Any]] = []
-        failure: BusError | None = None
+        """Send messages of one key, batch after batch, each acknowledged before the next is sent; see the port."""
+        arrived = 0
         try:
-            producer = await self._open()
-            for message in messages:
-                if len(message.value) > self._max_message_bytes:
-                    raise MessageTooLargeError(f"{len(message.value)} bytes for {message.topic}")
-                await self._guarded(_collect(producer.send(**_record(message)), sent))
+            while arrived < len(messages):
+                arrived += await self._send_some(messages[arrived:])
         except PublisherFencedError:
             raise
         except BusError as error:
-            failure = error
-        for place, future in enumerate(sent):
-            try:
-                await self._guarded(future)
-            except BusError as error:
-                await asyncio.gather(*sent[place + 1 :], return_exceptions=True)
-                if isinstance(error, PublisherFencedError):
-                    raise
-                return place, error
-        return len(sent), failure
+            return arrived, error
+        return arrived, None
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
@@ -182,12 +149,12 @@ class KafkaBus:
             yield
             return
         async with self._transaction_lock:
-            producer = await self._open()
-            await self._guarded(producer.begin_transaction())
+            producer = await self._producers.open()
+            await self._producers.guarded(producer, producer.begin_transaction())
             self._in_transaction = True
             try:
                 yield
-                await self._guarded(producer.commit_transaction())
+                await self._producers.guarded(producer, producer.commit_transaction())
             except BaseException:
                 await self._abort(producer)
                 raise
@@ -218,74 +185,46 @@ class KafkaBus:
         return Subscription(open_poller, handler, self.publish, commits=group is not None, retry=retry, on_join=on_join)
 
     async def _send(self, message: Message) -> None:
-        producer = await self._open()
-        await self._guarded(producer.send_and_wait(**_record(message)))
+        producer = await self._producers.open()
+        await self._producers.guarded(producer, producer.send_and_wait(**_record(message)))
 
-    async def _guarded(self, work: Awaitable[Any]) -> None:
-        """Await a producer's work; its errors become ours, and a producer that is beyond repair is thrown away."""
+    async def _send_some(self, messages: Sequence[Message]) -> int:
+        """Send as many from the beginning as one batch holds; how many that was.
+
+        A later message never lies in the client's buffer while an earlier one outside its batch is not acknowledged:
+        whatever becomes of a batch, nothing of the same key can arrive ahead of it.
+        """
+        if len(messages) == 1:
+            await self.publish(messages[0])
+            return 1
+        producer = await self._producers.open()
+        batch = producer.create_batch()
+        count = 0
+        for message in messages:
+            if len(message.value) > self._max_message_bytes or batch.append(**_entry(message)) is None:
+                break
+            count += 1
+        batch.close()
+        if count < 2:
+            await self.publish(messages[0])
+            return 1
         try:
-            # aiokafka gives up by itself after the publish timeout; the outer one is for the times it does not.
-            async with asyncio.timeout(self._publish_timeout * 2):
-                await work
-        except (RecordTooLargeError, MessageSizeTooLargeError) as error:
-            raise MessageTooLargeError(str(error)) from error
-        except _BROKEN_PRODUCER as error:
-            await self._discard()
-            kind = PublisherFencedError if self.transactional and isinstance(error, _FENCED) else PublishError
-            raise kind(type(error).__name__) from error
-        except TimeoutError as error:
-            # What is still in the client's buffer must not go out behind a later attempt.
-            await self._discard()
-            raise PublishError("not acknowledged in time") from error
-        except (KafkaError, OSError) as error:
-            if self.transactional:
-                # The state of its transaction is not known any more; a new producer begins with a clear one.
-                await self._discard()
-            raise PublishError(type(error).__name__) from error
+            await self._producers.guarded(producer, _sent_batch(producer, batch, messages[0]))
+        except MessageTooLargeError:
+            # The broker's limit for a batch is below ours: the first message alone shows whether it fits.
+            await self.publish(messages[0])
+            return 1
+        return count
 
     async def _abort(self, producer: AIOKafkaProducer) -> None:
-        if self._producer is None or self._producer is not producer:
+        if not self._producers.is_current(producer):
             return
         try:
             async with asyncio.timeout(self._publish_timeout):
-                await self._producer.abort_transaction()
+                await producer.abort_transaction()
         except (KafkaError, TimeoutError, OSError) as error:
             logger.warning("transaction not aborted, producer replaced", error=type(error).__name__)
-            await self._discard()
-
-    async def _open(self) -> AIOKafkaProducer:
-        async with self._opening:
-            if self._producer is not None:
-                return self._producer
-            producer = self._make_producer()
-            try:
-                async with asyncio.timeout(self._publish_timeout):
-                    await producer.start()
-            except (KafkaError, TimeoutError, OSError) as error:
-                await close_within(producer.stop, self._stop_timeout)
-                raise BusUnavailableError(f"the broker does not answer ({type(error).__name__})") from error
-            self._producer = producer
-            return producer
-
-    def _make_producer(self) -> AIOKafkaProducer:
-        options: dict[str, Any] = {}
-        if self._mode == "idempotent":
-            options["enable_idempotence"] = True
-        elif self._mode == "transactional":
-            options["transactional_id"] = self._transactional_id
-        return AIOKafkaProducer(
-            bootstrap_servers=self._servers,
-            client_id=self._client_id,
-            acks="all",
-            request_timeout_ms=round(self._publish_timeout * 1000),
-            max_request_size=self._max_message_bytes + 65_536,
-            **options,
-        )
-
-    async def _discard(self) -> None:
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            await close_within(producer.stop, self._stop_timeout)
+            await self._producers.discard(producer)
 
 
 def _record(message: Message) -> dict[str, Any]:
@@ -298,8 +237,17 @@ def _record(message: Message) -> dict[str, Any]:
     }
 
 
-async def _collect(sending: Awaitable[asyncio.Future[Any]], sent: list[asyncio.Future[Any]]) -> None:
-    sent.append(await sending)
+def _entry(message: Message) -> dict[str, Any]:
+    """The same for a batch, which knows its topic."""
+    return {"timestamp": None, **{name: value for name, value in _record(message).items() if name != "topic"}}
+
+
+async def _sent_batch(producer: AIOKafkaProducer, batch: Any, first: Message) -> None:
+    """Send a batch to the partition of its messages' key and wait for the acknowledgement."""
+    partitions = sorted(await producer.partitions_for(first.topic))
+    key = None if first.key is None else first.key.encode()
+    partition = DefaultPartitioner()(key, partitions, partitions)
+    await (await producer.send_batch(batch, first.topic, partition=partition))
 
 
 def _new_topic(topic: Topic) -> NewTopic:
@@ -307,12 +255,3 @@ def _new_topic(topic: Topic) -> NewTopic:
     if topic.retention is not None:
         settings["retention.ms"] = str(round(topic.retention.total_seconds() * 1000))
     return NewTopic(topic.name, topic.partitions, topic.replication, topic_configs=settings)
-
-
-async def close_within(close: Callable[[], Awaitable[Any]], seconds: float) -> None:
-    """Close a client; one that hangs (all brokers gone) or fails is dropped and logged."""
-    try:
-        async with asyncio.timeout(seconds):
-            await close()
-    except (KafkaError, KafkaConnectionError, TimeoutError, OSError) as error:
-        logger.warning("client not closed cleanly", error=type(error).__name__)

@@ -102,14 +102,16 @@ class GroupHandler(Protocol):
 
 @runtime_checkable
 class PipeliningBus(Protocol):
-    """A bus that may send the next message before the one ahead is acknowledged, without ever changing their order."""
+    """A bus that sends several messages as one, so that none of them can arrive ahead of one that failed."""
 
     @property
     def pipelines(self) -> bool:
-        """Whether the broker refuses a message whose predecessor did not arrive, so that this is safe."""
+        """Whether it does so as it is set up."""
 
     async def publish_all(self, messages: Sequence[Message]) -> tuple[int, BusError | None]:
         """Send messages with one key; gives how many arrived before the first that failed, and why that one did.
+
+        Nothing behind the failed one was sent, unless together with it, as one that arrives whole or not at all.
 
         Raises:
             PublisherFencedError: another publisher has taken over.

@@ -63,7 +63,7 @@ async def _stream(bus: EventBus, rows: Sequence[OutboxRow], outcome: PublishOutc
 
 
 async def _pipelined(bus: PipeliningBus, rows: Sequence[OutboxRow], outcome: PublishOutcome) -> None:
-    """Rows of one partition, without waiting for each acknowledgement before the next one is sent."""
+    """Rows of one key, as many at a time as arrive whole or not at all."""
     messages: list[Message] = []
     error: Exception | None = None
     for row in rows:

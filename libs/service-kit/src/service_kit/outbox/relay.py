@@ -124,13 +124,16 @@ class OutboxRelay:
             self._url,
             timeout=10,
             command_timeout=self._settings.command_timeout,
-            server_settings=server_settings(f"{self._service}-relay"),
+            # What this connection writes may be lost with the server: then events are sent again and dropped as known.
+            server_settings={**server_settings(f"{self._service}-relay"), "synchronous_commit": "off"},
         )
         self._lost = asyncio.Event()
         lost = self._lost
         connection.add_termination_listener(lambda _connection: lost.set())
         try:
             while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", self._lock_key):
+                # Whoever is asked for metrics tells the same, leading or not.
+                await self._measure(connection)
                 await self._wait_or_lost(self._settings.poll_interval)
             self._set_leading(True)
             await connection.add_listener(self._channel, self._on_notify)
@@ -229,13 +232,17 @@ class OutboxRelay:
 
     async def _housekeeping(self, connection: Any) -> None:
         """Purge and measure, once in a while."""
+        await self._measure(connection)
+        now = time.monotonic()
+        if now >= self._purge_at:
+            purged = await self._queries.purge(connection, self._settings.retention)
+            # A full batch means there is more: do not wait for the next interval.
+            self._purge_at = now if purged >= PURGE_BATCH else now + self._settings.purge_interval
+
+    async def _measure(self, connection: Any) -> None:
         now = time.monotonic()
         if now >= self._measure_at:
             age, waiting = await self._queries.state(connection)
             self._age.set(age)
             self._waiting.set(waiting)
             self._measure_at = now + self._settings.measure_interval
-        if now >= self._purge_at:
-            purged = await self._queries.purge(connection, self._settings.retention)
-            # A full batch means there is more: do not wait for the next interval.
-            self._purge_at = now if purged >= PURGE_BATCH else now + self._settings.purge_interval

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from remit_contracts.conversations import RunRecordEntry
 from remit_contracts.steps import Step, StepKind
-from sqlalchemy import select
+from sqlalchemy import and_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from chat_gateway.changes.observations import UNREADABLE_STEP
@@ -36,25 +36,24 @@ class ListSource:
 
 
 async def list_source(session: AsyncSession, conversation_id: UUID) -> ListSource:
-    """Runs of the conversation, oldest first, with the steps a list reads; three statements."""
-    runs = (
-        await session.execute(
-            select(RunRow.id, RunRow.position, RunRow.readable)
-            .where(RunRow.conversation_id == conversation_id)
-            .order_by(RunRow.position)
-        )
-    ).all()
-    rows = await session.scalars(
-        select(RunStepRow)
-        .join(RunRow, RunRow.id == RunStepRow.run_id)
-        .where(RunRow.conversation_id == conversation_id, RunRow.readable, RunStepRow.kind.in_(_KINDS))
+    """Runs of the conversation, oldest first, with the steps a list reads; two statements."""
+    rows = await session.execute(
+        select(RunRow.id, RunRow.position, RunRow.readable, RunStepRow)
+        .outerjoin(RunStepRow, and_(RunStepRow.run_id == RunRow.id, RunRow.readable, RunStepRow.kind.in_(_KINDS)))
+        .where(RunRow.conversation_id == conversation_id)
         .order_by(RunRow.position, RunStepRow.sequence)
     )
-    steps: dict[UUID, list[Step]] = {}
-    for row in rows:
-        steps.setdefault(row.run_id, []).append(step_of(row))
+    runs: dict[UUID, tuple[int, list[Step]]] = {}
+    unreadable = 0
+    for run_id, position, readable, step in rows:
+        if not readable:
+            unreadable += 1
+            continue
+        _, steps = runs.setdefault(run_id, (position, []))
+        if step is not None:
+            steps.append(step_of(step))
     return ListSource(
-        runs=tuple(RunSteps(run.id, run.position, tuple(steps.get(run.id, ()))) for run in runs if run.readable),
-        unreadable=sum(1 for run in runs if not run.readable),
+        runs=tuple(RunSteps(run_id, position, tuple(steps)) for run_id, (position, steps) in runs.items()),
+        unreadable=unreadable,
         entries=tuple(await entries(session, conversation_id)),
     )

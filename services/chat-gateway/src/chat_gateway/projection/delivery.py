@@ -52,7 +52,7 @@ class Delivery:
             MissingStepsError: steps before them cannot be had yet; the events have to come again.
         """
         event = received[0][1]
-        if event.conversation_id is None:
+        if event.conversation_id is None or await self._next_steps(event.conversation_id, received):
             return
         last = await self._last_sequence(event)
         if last is None:
@@ -70,6 +70,23 @@ class Delivery:
                 raise MissingStepsError
             steps = found
         await self.steps(event.conversation_id, event.run_id, event.user_uid, steps, event_ids=tuple(fresh))
+
+    async def _next_steps(self, conversation_id: UUID, received: Sequence[tuple[UUID, RunStepEvent]]) -> bool:
+        """Apply events at once that need nothing from the runtime, without looking first what is there.
+
+        Returns:
+            Whether they are done with; not where steps before them are missing, or one ends a segment.
+        """
+        steps = [item.step for _, item in received]
+        if any(closes_segment(step) for step in steps):
+            return False
+        event = received[0][1]
+        ids = [event_id for event_id, _ in received]
+        try:
+            await self.steps(conversation_id, event.run_id, event.user_uid, steps, event_ids=ids)
+        except MissingStepsError:
+            return False
+        return True
 
     async def steps(
         self,
@@ -124,9 +141,9 @@ class Delivery:
             run = await self._run(session, conversation, run_id)
             if run is None:
                 return 0
-            run.readable = True
             applied = await self._projector.apply(session, conversation, run, steps, view, tolerant=tolerant)
             if applied:
+                run.readable = True
                 self._wakeup.after_commit(session, conversation.id)
             return applied
 

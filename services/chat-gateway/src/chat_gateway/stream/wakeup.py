@@ -15,6 +15,7 @@ from sqlalchemy import text
 logger = get_logger(__name__)
 CHANNEL = "remit_chat_stream"
 _PENDING = "chat_wakeup"
+_NOTIFY = text("SELECT pg_notify(:channel, payload) FROM unnest(CAST(:payloads AS text[])) AS payload")
 
 
 class Wakeup:
@@ -27,7 +28,7 @@ class Wakeup:
     """
 
     def __init__(self, database: Database, url: str, retry: float = 1.0) -> None:
-        self._database = database
+        self._sending = database.engine.execution_options(isolation_level="AUTOCOMMIT")
         self._url = url
         self._retry = retry
         self._waiting: dict[UUID, set[asyncio.Event]] = {}
@@ -44,13 +45,9 @@ class Wakeup:
         pending.add(conversation_id)
 
     async def _send(self, conversations: set[UUID]) -> None:
-        async with self._database.engine.connect() as connection:
-            for conversation_id in conversations:
-                await connection.execute(
-                    text("SELECT pg_notify(:channel, :payload)"),
-                    {"channel": CHANNEL, "payload": str(conversation_id)},
-                )
-            await connection.commit()
+        # One statement and no transaction around it: readers wait for this.
+        async with self._sending.connect() as connection:
+            await connection.execute(_NOTIFY, {"channel": CHANNEL, "payloads": [str(one) for one in conversations]})
 
     @asynccontextmanager
     async def watching(self, conversation_id: UUID) -> AsyncIterator[asyncio.Event]:
