@@ -50,7 +50,7 @@ def _measure(run: TestRun, rounds: int) -> list[Figure]:
         return [
             *inside,
             apply_update(stack, rounds),
-            tool_round(stack, max(rounds // 10, 10)),
+            *tool_round(stack, max(rounds // 10, 10)),
             step_to_list(stack, broker, max(rounds // 10, 10)),
             *content_pages(stack, max(rounds // 10, 10)),
         ]

@@ -18,7 +18,7 @@ class StoreCalls:
     def __init__(self, stack: TestStack, page: int) -> None:
         plan = stack.stack.plan
         self._signer = AssertionSigner(RUNTIME, SigningKey.from_pem((plan.keys / f"{RUNTIME}.pem").read_text()))
-        self._user = int(stack.rows(STORE, "SELECT uid FROM be_users WHERE username = 'emma'")[0]["uid"])
+        self.user = int(stack.rows(STORE, "SELECT uid FROM be_users WHERE username = 'emma'")[0]["uid"])
         self._page = page
         self._run = str(uuid4())
         self._http = http.client.HTTPConnection("127.0.0.1", plan.ports.store, timeout=30)
@@ -29,12 +29,17 @@ class StoreCalls:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
+    def connect(self) -> None:
+        """Open the connection anew; the server closes one that was quiet for some seconds."""
+        self._http.close()
+        self._http.connect()
+
     def update(self, title: str) -> dict[str, Any]:
         """One ``apply`` that changes the title."""
         body = {
             "runId": self._run,
             "leaseEpoch": 1,
-            "actor": {"userUid": self._user, "workspaceId": 0, "locale": "en"},
+            "actor": {"userUid": self.user, "workspaceId": 0, "locale": "en"},
             "scope": {"pages": [{"page": 1, "depth": 99}], "records": [], "tables": None, "languages": None},
             "tool": "update_page_metadata",
             "effect": "write",
@@ -42,7 +47,7 @@ class StoreCalls:
             "operations": [{"op": "datamap", "datamap": {"pages": {str(self._page): {"title": title}}}}],
         }
         headers = {
-            "Authorization": f"Bearer {self._signer.sign(STORE, self._user)}",
+            "Authorization": f"Bearer {self._signer.sign(STORE, self.user)}",
             "Content-Type": "application/json",
         }
         self._http.request("POST", f"/v1/calls/{uuid4()}/apply", json.dumps(body), headers)
