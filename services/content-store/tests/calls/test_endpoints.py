@@ -12,12 +12,12 @@ import pytest
 from content_store.caches.flush import NoCaches
 from content_store.deps import Services
 from content_store.schema.loader import load_schema
-from content_store.schema.testing import prepare_test_database
 from remit_harness.databases import Databases
 from service_kit.ids import uuid7
 from service_kit.outbox.wake import DEFAULT_CHANNEL
 from store_support.app import StoreUnderTest
 from store_support.calls import build_template
+from store_support.database import prepare_test_database
 from store_support.templates import COPIED
 
 HEADER = "SELECT header FROM tt_content WHERE uid = 9"

@@ -10,9 +10,9 @@ import pytest
 from content_store.schema.loader import load_schema
 from content_store.schema.model import Schema
 from content_store.schema.provision import DatabaseUrls
-from content_store.schema.testing import prepare_test_database
 from remit_harness.databases import Databases
 from remit_harness.run import TestRun
+from store_support.database import prepare_test_database
 
 if TYPE_CHECKING:
     Connection = asyncpg.Connection[Any]

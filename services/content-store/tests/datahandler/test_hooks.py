@@ -166,6 +166,39 @@ async def test_vetoes_skip_the_entry_and_are_logged(connection: Connection, sche
     assert len(await all_rows(connection, "sys_log", error=1)) == 2
 
 
+class LateVeto(DataHandlerHook):
+    """Objects once the record and its relations are written."""
+
+    async def after_database_operations(
+        self, run: HandlerRun, status: Status, table: str, record_id: str, uid: int, fields: Fields
+    ) -> None:
+        if fields.get("title") == "no":
+            raise HookVeto("Too late", "late")
+
+
+async def test_a_late_veto_undoes_a_record_with_its_relations(connection: Connection, schema: Schema) -> None:
+    child = (await open_handler(connection, schema).process({"tx_child": {"NEW1": {"pid": 2}}})).substNEWwithIDs["NEW1"]
+    handler = open_handler(connection, schema, [LateVeto()])
+    entries = {"NEW1": {"pid": 2, "title": "no", "children": str(child)}, "NEW2": {"pid": 2, "title": "yes"}}
+    result = await handler.process({"tt_content": entries})
+    assert [(o.status, o.code) for o in result.outcomes] == [("vetoed", "late"), ("written", None)]
+    assert [row["title"] for row in await all_rows(connection, "tt_content")] == ["yes"]
+    assert (await all_rows(connection, "tx_child"))[0]["parentid"] == 0
+
+
+async def test_a_late_veto_on_a_record_that_waited_is_told(connection: Connection, schema: Schema) -> None:
+    handler = open_handler(connection, schema, [LateVeto()])
+    entries = {
+        "tt_content": {"NEW1": {"pid": 2, "title": "no", "children": "NEW2"}},
+        "tx_child": {"NEW2": {"pid": 2, "title": "yes"}},
+    }
+    result = await handler.process(entries)
+    assert [o.status for o in result.outcomes] == ["written", "written"]
+    assert result.outcomes[0].message == "A hook objected after the record was written: Too late"
+    assert result.errorLog == ["Too late"]
+    assert len(await all_rows(connection, "tt_content", title="no")) == 1
+
+
 class Writer(DataHandlerHook):
     """Writes a record of its own for each new content element."""
 

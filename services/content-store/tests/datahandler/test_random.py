@@ -86,10 +86,14 @@ _START: dict[str, Any] = {
 }
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
-@given(runs=_RUNS)
-def test_random_runs_keep_everything_consistent(site_database: str, schema: Schema, runs: list[Any]) -> None:
-    asyncio.run(_play(site_database, schema, runs))
+def test_random_runs_keep_everything_consistent(site_database: str, schema: Schema) -> None:
+    # Given inside, so that a failure shows the maps and not the whole schema.
+    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(runs=_RUNS)
+    def play(runs: list[Any]) -> None:
+        asyncio.run(_play(site_database, schema, runs))
+
+    play()
 
 
 async def _play(url: str, schema: Schema, runs: list[Any]) -> None:

@@ -53,6 +53,38 @@ async def test_a_child_that_changes_its_parent(connection: Connection, schema: S
     assert (await check(open_handler(connection, schema).ctx)).clean
 
 
+async def _siblings(connection: Connection, schema: Schema) -> tuple[int, int]:
+    """Two children of one record, on two pages."""
+    made = await open_handler(connection, schema).process(
+        {
+            "tt_content": {"NEW1": {"pid": 2, "children": "NEW2,NEW3"}},
+            "tx_child": {"NEW2": {"pid": 2}, "NEW3": {"pid": 1}},
+        }
+    )
+    assert not made.failed
+    return made.substNEWwithIDs["NEW2"], made.substNEWwithIDs["NEW3"]
+
+
+async def _order(connection: Connection) -> list[int]:
+    rows = await all_rows(connection, "sys_refindex", ref_table="tx_child")
+    return [row["ref_uid"] for row in sorted(rows, key=lambda row: row["sorting"])]
+
+
+async def test_a_child_that_is_moved_behind_the_other(connection: Connection, schema: Schema) -> None:
+    first, second = await _siblings(connection, schema)
+    assert not (await open_handler(connection, schema).process(None, {"tx_child": {first: {"move": -second}}})).failed
+    assert await _order(connection) == [second, first]
+    assert (await check(open_handler(connection, schema).ctx)).clean
+
+
+async def test_children_that_make_room_for_others(connection: Connection, schema: Schema) -> None:
+    first, second = await _siblings(connection, schema)
+    entries = {f"NEW{n}": {"pid": 2} for n in range(3)}
+    assert not (await open_handler(connection, schema).process({"tx_child": entries})).failed
+    assert await _order(connection) == [second, first]
+    assert (await check(open_handler(connection, schema).ctx)).clean
+
+
 async def test_soft_references_are_indexed(connection: Connection, schema: Schema) -> None:
     body = "<p><a href=\"t3://page?uid=2#5\">a</a> <a href='mailto:a@example.org'>b</a> https://example.org/x</p>"
     entry = {"pid": 0, "body": body, "link": "t3://file?uid=7 _blank"}

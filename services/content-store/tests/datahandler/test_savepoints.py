@@ -145,3 +145,26 @@ async def test_snapshot_and_restore_of_the_caller(connection: Connection, schema
     result = await handler.process({"tt_content": {"NEW3": {"pid": 2, "related": "NEW1,NEW2"}}})
     last = (await all_rows(connection, "tt_content"))[-1]
     assert last["related"] == str(result.substNEWwithIDs["NEW1"])
+
+
+async def test_one_of_the_copies_that_come_along_is_refused(connection: Connection, schema: Schema) -> None:
+    handler = open_handler(connection, schema)
+    entries = {
+        f"NEW{n}": {"pid": 2, "title": title, "children": f"NEWc{n}"} for n, title in enumerate(("a", "refused", "c"))
+    }
+    await handler.process({"tt_content": entries, "tx_child": {f"NEWc{n}": {"pid": 2} for n in range(3)}})
+    # A copy has the title of its source, which was there before the rule.
+    await connection.execute(
+        "ALTER TABLE public.tt_content ADD CONSTRAINT refuses CHECK (title <> 'refused') NOT VALID"
+    )
+    result = await handler.process(None, {"pages": {"2": {"copy": 1}}})
+    assert (result.outcomes[0].status, len(result.errorLog)) == ("written", 1)
+    assert "The database refused the entry" in result.errorLog[0]
+    page = result.outcomes[0].uid
+    copies = await all_rows(connection, "tt_content", pid=page)
+    assert sorted(row["title"] for row in copies) == ["a", "c"]
+    # The children of the refused one were copied before it, and went with it.
+    children = {row["parentid"] for row in await all_rows(connection, "tx_child", pid=page)}
+    assert {row["uid"] for row in copies} <= children
+    assert children <= {row["uid"] for row in await all_rows(connection, "tt_content")}
+    assert len(await all_rows(connection, "sys_log", code="database_refused")) == 1

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from content_store.datahandler.relations.csv import exchange_references, split_list
-from content_store.datahandler.relations.spec import relation_of
 from content_store.datahandler.sync_state import parse_state
 from content_store.datahandler.tsconfig import parse_tsconfig, record_defaults, table_setting
 from content_store.schema.ddl import child_pointers, create_schema_statements, create_table_statements, quote_identifier
@@ -130,22 +129,22 @@ def test_lists() -> None:
     assert split_list(" 1, ,2 ") == ["1", "2"]
     assert split_list(5) == ["5"]
     assert split_list([1, "NEW2", None]) == ["1", "NEW2"]
-    several = relation_of(Column("f", {"type": "group", "allowed": "a,b_c"}))
+    several = Column("f", {"type": "group", "allowed": "a,b_c"}).relation
     assert several is not None
     assert exchange_references("b_c_5,a_6,7", several, {"b_c": {5: 50}, "a": {7: 70}}) == "b_c_50,a_6,70"
     assert exchange_references("a_6", several, {"a": {5: 50}}) is None
 
 
 def test_relations_by_type() -> None:
-    file = relation_of(Column("image", {"type": "file"}))
+    file = Column("image", {"type": "file"}).relation
     assert file is not None
     assert (file.table, file.foreign_field, file.match_fields) == (
         "sys_file_reference",
         "uid_foreign",
         {"fieldname": "image"},
     )
-    assert relation_of(Column("x", {"type": "select", "item_values": [1]})) is None
-    category = relation_of(Column("c", {"type": "category"}))
+    assert Column("x", {"type": "select", "item_values": [1]}).relation is None
+    category = Column("c", {"type": "category"}).relation
     assert category is not None
     assert (category.storage, category.mm_table, category.opposite) == ("mm", "sys_category_record_mm", True)
 

@@ -20,10 +20,10 @@ from content_store.records.overlay import OverlayReader
 from content_store.schema.loader import load_schema
 from content_store.schema.model import Schema
 from content_store.schema.provision import DatabaseUrls
-from content_store.schema.testing import prepare_test_database
 from remit_harness.databases import Databases
 from remit_harness.run import TestRun
 from store_support.app import StoreUnderTest
+from store_support.database import prepare_test_database
 from store_support.rows import ALL_BITS
 
 _EXAMPLE = Path(__file__).parent / "example"

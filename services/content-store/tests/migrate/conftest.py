@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 import pytest
 from content_store.schema.provision import DatabaseUrls
-from content_store.schema.testing import prepare_test_database
 from remit_harness.databases import Databases
+from store_support.database import prepare_test_database
 
 if TYPE_CHECKING:
     Connection = asyncpg.Connection[Any]

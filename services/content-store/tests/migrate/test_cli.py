@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from content_store.cli import app
 from content_store.schema.provision import DatabaseUrls
-from content_store.schema.testing import SERVICE
+from store_support.database import SERVICE
 from typer.testing import CliRunner
 
 EXAMPLE = Path(__file__).parents[1] / "schema" / "example" / "tables"

@@ -20,8 +20,8 @@ from content_store.schema.migrate import (
 from content_store.schema.model import Schema
 from content_store.schema.provision import DatabaseUrls
 from content_store.schema.state import SchemaDiffersError, check_schema
-from content_store.schema.testing import SERVICE
 from service_kit.migrations import DatabaseNewerError, MigrationLockedError
+from store_support.database import SERVICE
 
 if TYPE_CHECKING:
     Connection = asyncpg.Connection[Any]

@@ -9,8 +9,8 @@ import pytest
 from content_store.cli import app
 from content_store.schema.loader import load_schema
 from content_store.schema.provision import DatabaseUrls
-from content_store.schema.testing import prepare_test_database
 from remit_harness.databases import Databases
+from store_support.database import prepare_test_database
 from typer.testing import CliRunner, Result
 
 _ROWS = """

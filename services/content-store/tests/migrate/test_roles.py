@@ -9,8 +9,8 @@ from content_store.schema.loader import build_schema
 from content_store.schema.migrate import grant_service, migrate_database
 from content_store.schema.provision import DatabaseUrls, Passwords, prepare_database
 from content_store.schema.roles import PrivilegedRoleError, refuse_privileged_role
-from content_store.schema.testing import OWNER, SERVICE, prepare_test_database
 from remit_harness.databases import Databases, database_url
+from store_support.database import OWNER, SERVICE, prepare_test_database
 
 if TYPE_CHECKING:
     Connection = asyncpg.Connection[Any]

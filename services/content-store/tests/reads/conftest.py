@@ -9,10 +9,10 @@ import pytest
 from content_store.schema.loader import load_schema
 from content_store.schema.model import Schema
 from content_store.schema.provision import DatabaseUrls
-from content_store.schema.testing import prepare_test_database
 from remit_harness.databases import Databases
 from remit_harness.run import TestRun
 from store_support.app import StoreUnderTest
+from store_support.database import prepare_test_database
 from store_support.rows import empty_tables
 
 

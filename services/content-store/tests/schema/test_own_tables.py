@@ -22,9 +22,9 @@ from content_store.schema.labels import field_label
 from content_store.schema.loader import load_schema
 from content_store.schema.model import Schema
 from content_store.schema.provision import DatabaseUrls
-from content_store.schema.testing import prepare_test_database
 from content_store.sites import load_sites
 from remit_harness.databases import Databases
+from store_support.database import prepare_test_database
 
 if TYPE_CHECKING:
     Connection = asyncpg.Connection[Any]

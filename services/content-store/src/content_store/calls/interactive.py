@@ -10,7 +10,15 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from uuid import UUID
 
-from remit_contracts.calls import CallResult, OpenedCall, OpenRequest, Operation, OperationsAnswer, RollbackReason
+from remit_contracts.calls import (
+    CallResult,
+    OpenedCall,
+    OpenRequest,
+    Operation,
+    OperationResult,
+    OperationsAnswer,
+    RollbackReason,
+)
 from service_kit.clock import utc_now
 from service_kit.logging import get_logger
 
@@ -173,23 +181,7 @@ class OpenCalls:
             raise CallOutOfOrder
         if needed_lock(operations) is TreeLock.EXCLUSIVE:
             raise NotInteractive
-        with call.at_work():
-            try:
-                results = await call.session.run(operations)
-            except CallRolledBack as error:
-                await self._end(call)
-                raise CallUndone(members={"reason": error.reason.value}) from error
-            except LOST as error:
-                # The commit was not sent, so the server undoes what there was.
-                logger.warning("the connection of an open call was lost", exc_info=error)
-                await self._end(call)
-                raise CallUndone(members={"reason": RollbackReason.CANCELLED.value}) from error
-            except CallMustEnd as error:
-                await self._end(call)
-                raise problem_of(error) from error
-            except BaseException:
-                await asyncio.shield(self._end(call))
-                raise
+        results = await self._run(call, operations)
         call.used(self._clock(), placed=call.session.witness.placed)
         if call.expired(self._clock()):
             await self._end(call)
@@ -204,6 +196,26 @@ class OpenCalls:
         )
         call.last = (digest, answer)
         return answer
+
+    async def _run(self, call: OpenCall, operations: Sequence[Operation]) -> list[OperationResult]:
+        """Carry out operations; whatever goes wrong around them ends the call."""
+        with call.at_work():
+            try:
+                return await call.session.run(operations)
+            except CallRolledBack as error:
+                await self._end(call)
+                raise CallUndone(members={"reason": error.reason.value}) from error
+            except LOST as error:
+                # The commit was not sent, so the server undoes what there was.
+                logger.warning("the connection of an open call was lost", exc_info=error)
+                await self._end(call)
+                raise CallUndone(members={"reason": RollbackReason.CANCELLED.value}) from error
+            except CallMustEnd as error:
+                await self._end(call)
+                raise problem_of(error) from error
+            except BaseException:
+                await asyncio.shield(self._end(call))
+                raise
 
     def _find(self, call_id: UUID, token: str, sequence: int) -> OpenCall:
         call = self._open.get(call_id)

@@ -53,6 +53,7 @@ def _copied(datamap: DataMap) -> DataMap:
 
 async def _synchronized_entries(run: HandlerRun, savepoints: bool) -> list[EntryOutcome]:
     """Extends the datamap and writes its entries; returns those submitted that were not carried out."""
+    run.bound = {}
     run.submitted = {(table, key): frozenset(row) for table, rows in run.datamap.items() for key, row in rows.items()}
     first = len(_outcomes(run))
     await synchronize(run)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from content_store.datahandler.bound_fields import name_bound
 from content_store.datahandler.defaults import PERMISSION_COLUMNS, new_record_defaults
 from content_store.datahandler.errors import ErrorCode, Refusal
 from content_store.datahandler.fields import Target, add_diff_source, check_fields, name_dropped
@@ -75,6 +76,7 @@ async def insert_entry(run: HandlerRun, outcome: EntryOutcome, submitted: dict[s
     row = await insert_record(run, table, stored)
     run.placeholders[outcome.id] = (table.name, row["uid"])
     outcome.status, outcome.uid = "written", row["uid"]
+    await name_bound(run, target, submitted, row, checked)
     name_dropped(run, outcome, submitted, checked)
     await schedule_tasks(run, "new", table.name, outcome.id, row["uid"], checked.tasks, stored)
 
@@ -93,8 +95,9 @@ async def _placed(
         place = await _place(run, table, goal)
         values[table.sort_field] = place.sorting
     stored = {name: value for name, value in values.items() if name in table.db_columns}
-    for name, value in stored.items():
-        run.ctx.gateway.cast(table.name, name, value)
+    if place.makes_room:
+        for name, value in stored.items():
+            run.ctx.gateway.cast(table.name, name, value)
     await make_room(run.ctx, table, place)
     return stored
 

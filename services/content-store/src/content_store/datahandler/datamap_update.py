@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from content_store.datahandler.bound_fields import name_bound
 from content_store.datahandler.datamap_insert import deny
 from content_store.datahandler.errors import ErrorCode, Refusal
 from content_store.datahandler.fields import Target, add_diff_source, check_fields, name_dropped, without_unchanged
-from content_store.datahandler.relations.spec import relation_of
 from content_store.datahandler.remap import schedule_tasks
 from content_store.datahandler.writer import update_record
 
@@ -47,6 +47,7 @@ async def update_entry(run: HandlerRun, outcome: EntryOutcome, submitted: dict[s
     outcome.uid = uid
     if await schedule_tasks(run, "update", table.name, outcome.id, uid, checked.tasks, changes):
         outcome.status = "written"
+    await name_bound(run, target, submitted, {**row, **changes}, checked)
     name_dropped(run, outcome, submitted, checked)
 
 
@@ -82,11 +83,7 @@ def refuse_drafts(run: HandlerRun, table: TableSchema, row: Row) -> None:
 
 
 def _mm_fields(table: TableSchema) -> frozenset[str]:
-    return frozenset(
-        column.name
-        for column in table.columns.values()
-        if (spec := relation_of(column)) is not None and spec.storage == "mm"
-    )
+    return frozenset(column.name for column, spec in table.relation_columns if spec.storage == "mm")
 
 
 async def _mm_history(
@@ -96,7 +93,7 @@ async def _mm_history(
     found: dict[str, tuple[str, str]] = {}
     for task in tasks:
         column = table.columns.get(task.field)
-        spec = relation_of(column) if column is not None and task.inside is None else None
+        spec = column.relation if column is not None and task.inside is None else None
         if spec is None or spec.storage != "mm" or task.write_value:
             continue
         rows = (await run.ctx.mm.rows_of(spec, table.name, [uid]))[uid]

@@ -55,6 +55,7 @@ class ErrorCode(StrEnum):
     FILE_DENIED = "file_denied"
     UID_NOT_ALLOWED = "uid_not_allowed"
     FIELD_NOT_ALLOWED = "field_not_allowed"
+    FOLLOWS_ORIGINAL = "follows_original"
 
 
 @dataclass

@@ -31,7 +31,8 @@ class CheckedFields:
     Attributes:
         values: column -> value.
         tasks: relations to write elsewhere, now or when placeholders are known.
-        dropped: submitted names that are not written -> code: no such field, or no right to write it.
+        dropped: submitted names that are not written -> code: no such field, no right to write it, or a translation
+            that follows its original there.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -114,9 +115,8 @@ def name_dropped(run: HandlerRun, outcome: EntryOutcome, submitted: Mapping[str,
     left = [name for name in asked if name not in dropped and name in submitted and name not in _SYSTEM]
     if outcome.status == "unchanged" and not left:
         denied = ErrorCode.FIELD_NOT_ALLOWED in dropped.values()
-        outcome.status, outcome.code = (
-            ("refused", ErrorCode.FIELD_NOT_ALLOWED) if denied else ("error", ErrorCode.UNKNOWN_FIELD)
-        )
+        outcome.status = "refused" if denied else "error"
+        outcome.code = ErrorCode.FIELD_NOT_ALLOWED if denied else next(iter(dropped.values()))
 
 
 def _language(table: TableSchema, whole: Mapping[str, Any]) -> int:
@@ -195,11 +195,12 @@ def without_unchanged(target: Target, values: dict[str, Any], counted: frozenset
     return {
         name: value
         for name, value in values.items()
-        if name in counted or not _same(target.table, name, current.get(name), value)
+        if name in counted or not same_value(target.table, name, current.get(name), value)
     }
 
 
-def _same(table: TableSchema, name: str, stored: Any, value: Any) -> bool:
+def same_value(table: TableSchema, name: str, stored: Any, value: Any) -> bool:
+    """Is the value what is stored already?"""
     column = table.db_columns.get(name)
     if stored is None or value is None:
         if stored is None and value is None:

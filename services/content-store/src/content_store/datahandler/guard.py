@@ -35,8 +35,8 @@ async def guarded(
 ) -> bool:
     """Carries out one entry; what it refuses is logged and written into the outcome, and leaves nothing behind.
 
-    An entry that is refused before it wrote anything needs no savepoint. One that is refused later asks for one
-    (:class:`UndoNeeded`): the entry around it that has one is undone and carried out once more, carefully, with a
+    An entry that is refused before it wrote anything needs no savepoint. One that is refused later, or by the database,
+    asks for one (:class:`UndoNeeded`): the entry around it that has one is undone and carried out once more, carefully, with a
     savepoint for everything inside.
 
     Args:
@@ -64,6 +64,7 @@ async def _with_savepoint(
     ctx, given = run.ctx, replace(outcome)
     snapshot = snapshot_run(run)
     await ctx.gateway.savepoint("SAVEPOINT", _SAVEPOINT)
+    ctx.savepoints += 1
     try:
         try:
             await work()
@@ -90,6 +91,7 @@ async def _with_savepoint(
         _report(run, outcome, action, error)
         return False
     finally:
+        ctx.savepoints -= 1
         if ctx.gateway.connection.is_in_transaction():
             await _release(run)
     return outcome.status in ("written", "unchanged")
@@ -113,7 +115,13 @@ async def _without_savepoint(
                 error.logged = False
         _report(run, outcome, action, error)
         return False
-    except (StatementRefused, RunTooDeep) as error:
+    except StatementRefused as error:
+        if ctx.savepoints:
+            # The transaction has failed up to there; carefully, only this entry is undone.
+            raise UndoNeeded(ErrorCode.DATABASE_REFUSED, _refused_text(error)) from error
+        _report(run, outcome, action, error)
+        raise
+    except RunTooDeep as error:
         _report(run, outcome, action, error)
         raise
     return outcome.status in ("written", "unchanged")
@@ -135,6 +143,10 @@ def refusal_of(run: HandlerRun, record_id: str, otherwise: str) -> Refusal:
         return veto
     code = failed.code if failed is not None and failed.code else ErrorCode.INVALID_ROW
     return Refusal(code, message, denied=failed is not None and failed.status == "refused", logged=True)
+
+
+def _refused_text(error: StatementRefused) -> str:
+    return f"The database refused the entry ({error.sqlstate})"
 
 
 async def _release(run: HandlerRun) -> None:
@@ -163,7 +175,7 @@ def _report(
     if isinstance(error, StatementRefused):
         # What the database says may name values of rows the user cannot read.
         level, outcome.code = LogLevel.SYSTEM_ERROR, ErrorCode.DATABASE_REFUSED
-        outcome.message = f"The database refused the entry ({error.sqlstate})"
+        outcome.message = _refused_text(error)
     else:
         outcome.code, outcome.message = str(error.code), str(error)
     if isinstance(error, Refusal) and error.logged:

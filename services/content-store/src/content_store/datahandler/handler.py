@@ -160,6 +160,7 @@ class DataHandler:
         else:
             self.ctx.reader.forget()
             self.ctx.mm.forget()
+            self.ctx.places.forget()
             self.ctx.forget_settings()
             self.ctx.localized.clear()
             run = HandlerRun(self.ctx)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from content_store.datahandler.relations.csv import Reference, parse_references, split_list
 from content_store.datahandler.relations.foreign_field import children_of_many
-from content_store.datahandler.relations.spec import RelationSpec, relation_of
 from content_store.datahandler.softref import find_soft_references
 from content_store.records.gateway import Row
 from content_store.schema.flex import FlexError, parse_structure, parse_value
 from content_store.schema.model import Column, Schema, TableSchema
+from content_store.schema.relations import RelationSpec
 
 if TYPE_CHECKING:
     from content_store.datahandler.run import RunContext
@@ -35,13 +35,13 @@ class Place:
 
 def relation_places(schema: Schema, table: TableSchema, row: Mapping[str, Any]) -> Iterator[Place]:
     """All relations of a record with the values their fields hold, flex forms included."""
-    for column in table.columns.values():
+    for column in table.pointing_columns:
         if column.name not in row:
             continue
-        spec = relation_of(column)
+        spec = column.relation
         if spec is not None:
             yield Place(column.name, spec, "", row[column.name])
-        elif column.type == "flex":
+        else:
             yield from flex_places(column, row[column.name])
 
 
@@ -53,7 +53,7 @@ def flex_places(column: Column, value: Any) -> Iterator[Place]:
     except FlexError:
         return
     for sheet, name, inner in structure.columns():
-        spec = relation_of(inner)
+        spec = inner.relation
         if spec is not None:
             field = data.get(sheet, {}).get("lDEF", {}).get(name, {})
             yield Place(column.name, spec, f"{sheet}/lDEF/{name}/vDEF/", field.get("vDEF"))
@@ -65,11 +65,7 @@ def relevant_columns(table: TableSchema) -> tuple[frozenset[str], frozenset[str]
     state = [enable[k] for k in ("disabled", "starttime", "endtime") if k in enable]
     if table.delete_field:
         state.append(table.delete_field)
-    own = {
-        c.name
-        for c in table.columns.values()
-        if relation_of(c) is not None or c.type == "flex" or c.config.get("softref")
-    }
+    own = {c.name for c in table.pointing_columns} | {c.name for c, _ in table.soft_reference_columns}
     return frozenset(own), frozenset({*state, "t3ver_state", "t3ver_wsid", "t3ver_oid"})
 
 
@@ -177,12 +173,11 @@ def _base(table: TableSchema, row: Row) -> Row:
 
 def _soft_references(table: TableSchema, base: Row, row: Row) -> list[tuple[Row, Reference, RelationSpec | None]]:
     found: list[tuple[Row, Reference, RelationSpec | None]] = []
-    for column in table.columns.values():
-        parsers = column.config.get("softref")
+    for column, parsers in table.soft_reference_columns:
         value = row.get(column.name)
-        if not parsers or not isinstance(value, str) or not value:
+        if not isinstance(value, str) or not value:
             continue
-        for reference in find_soft_references(value, str(parsers).split(",")):
+        for reference in find_soft_references(value, parsers):
             head = {
                 **base,
                 "field": column.name,

@@ -1,4 +1,4 @@
-"""Relations that are written after their row: at once for updates, at the end for new rows and placeholders."""
+"""Relations that are written after their row: at once, or at the end where they name placeholders."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from content_store.datahandler.hooks import HookVeto
 from content_store.datahandler.log import LogAction, LogLevel
 from content_store.datahandler.relations.csv import Reference, parse_reference
 from content_store.datahandler.relations.foreign_field import attach
-from content_store.datahandler.relations.spec import RelationSpec, relation_of
 from content_store.datahandler.result import EntryOutcome
 from content_store.datahandler.run import RemapTask, WaitingOperation
 from content_store.datahandler.values.field import FieldContext
 from content_store.datahandler.values.relation import stored_value
 from content_store.datahandler.writer import update_record
 from content_store.schema.flex import format_value, parse_structure, parse_value
+from content_store.schema.relations import RelationSpec
 
 if TYPE_CHECKING:
     from content_store.datahandler.run import HandlerRun
@@ -33,17 +33,15 @@ async def schedule_tasks(
     tasks: list[RemapTask],
     fields: dict[str, Any],
 ) -> bool:
-    """Writes the relations of an update at once; those of a new row and those with placeholders wait.
-
-    The hook after the database operations waits with them.
+    """Writes relations at once; those with placeholders wait, and the hook after the database operations with them.
 
     Returns:
         Whether relations were written.
     """
-    waiting = [task for task in tasks if status == "new" or task.write_value]
+    waiting = [task for task in tasks if task.write_value]
     before = _writes(run)
     for task in tasks:
-        if task not in waiting:
+        if not task.write_value and (task.tokens or status == "update"):
             await _write_relation(run, task, uid)
     written = _writes(run) != before
     operation = WaitingOperation(status, table, record_id, uid, fields)
@@ -74,13 +72,10 @@ async def finish_waiting(run: HandlerRun, savepoints: bool) -> None:
         uid = run.uid_of(task.table, task.record_id)
         if uid is None:
             continue
-        if task.kind == "relation" and not task.tokens and not task.write_value:
-            continue
         outcome = EntryOutcome(task.table, task.record_id, task.status, "written", uid)
         work = functools.partial(_write_relation, run, task, uid)
-        # Without placeholders there is nothing here the database could refuse but what it took for other rows.
         before = _writes(run)
-        done = await guarded(run, outcome, LogAction.UPDATE, work, savepoint=savepoints and task.write_value)
+        done = await guarded(run, outcome, LogAction.UPDATE, work, savepoint=savepoints)
         entry = _entry_of(run, task.table, task.record_id)
         if entry is not None and not done:
             # The record itself stands: the entry is not undone for one relation, but says so.
@@ -118,7 +113,7 @@ async def _write_relation(run: HandlerRun, task: RemapTask, uid: int) -> None:
         await _write_value(run, task, uid, int(tokens[0]) if tokens else 0)
         return
     column = _column(run, task, uid)
-    spec = relation_of(column) if column is not None else None
+    spec = column.relation if column is not None else None
     if column is None or spec is None:
         return
     row = await run.ctx.reader.stored(task.table, uid)

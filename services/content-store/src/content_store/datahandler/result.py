@@ -20,7 +20,8 @@ class DroppedField:
 
     Attributes:
         field: as submitted.
-        code: ``field_not_allowed`` for a missing right, ``unknown_field``, or the code of what refused a relation.
+        code: ``field_not_allowed`` for a missing right, ``unknown_field``, ``follows_original`` for a field of a
+            translation that its original decides, or the code of what refused a relation.
     """
 
     field: str

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from content_store.datahandler.errors import RunTooDeep
+from content_store.datahandler.first_places import FirstPlaces
 from content_store.datahandler.history import HistoryCollector
 from content_store.datahandler.log import LogAction, LogCollector, LogEntry, LogLevel
 from content_store.datahandler.refindex import ReferenceCollector
@@ -19,7 +20,6 @@ from content_store.datahandler.tsconfig import merge_tsconfig
 if TYPE_CHECKING:
     from content_store.access.policy import AccessPolicy
     from content_store.datahandler.hooks import DataHandlerHook
-    from content_store.datahandler.relations.spec import RelationSpec
     from content_store.datahandler.result import EntryOutcome
     from content_store.datahandler.savepoints import RunSnapshot
     from content_store.records.gateway import RecordGateway
@@ -108,14 +108,18 @@ class RunContext:
         self.log = LogCollector(policy.user.uid, workspace)
         self.references = ReferenceCollector()
         self.mm = MmStore(gateway)
+        self.places = FirstPlaces(gateway)
         self.after_commit: list[AfterCommit] = []
         self.flush_requests: list[FlushRequest] = []
         self.outcomes: list[EntryOutcome] = []
         self.localized: dict[tuple[str, int, int], int] = {}
-        self.parent_relations: dict[str, list[tuple[str, RelationSpec]]] = {}
+        #: Table -> fields copies take along, as far as they were asked for.
+        self.taken_along: dict[str, frozenset[str]] = {}
         self.depth = 0
         # Everything gets a savepoint: an entry is repeated that was refused after it had written.
         self.careful = False
+        #: How many entries around the one at work have a savepoint.
+        self.savepoints = 0
         self._tsconfig: dict[int, dict[str, str]] = {}
 
     @property
@@ -228,6 +232,8 @@ class HandlerRun:
     page_children: dict[tuple[str, int], int] = field(default_factory=dict)
     paste_datamap: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     suggested_uids: frozenset[tuple[str, int]] = frozenset()
+    #: Entry -> submitted fields its original decides, with the values given.
+    bound: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     #: Fields of each entry as it was submitted: (table, uid or placeholder) -> names.
     submitted: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     #: Set while the synchronization has written something: what to go back to.

@@ -68,6 +68,7 @@ def restore_context(ctx: RunContext, snapshot: ContextSnapshot) -> None:
     del ctx.flush_requests[snapshot.flush_requests :]
     ctx.localized = dict(snapshot.localized)
     ctx.reader.forget()
+    ctx.places.forget()
     ctx.forget_settings()
     forget: Callable[[], None] | None = getattr(ctx.policy, "forget_pages", None)
     if forget is not None:

@@ -122,7 +122,10 @@ async def unique_slug(
     }
     if slug not in taken:
         return slug
-    for row in await _rivals(ctx, table, column, candidates, language):
+    rivals = await _rivals(ctx, table, column, candidates, language)
+    if "uniqueInSite" in evals:
+        await ctx.reader.read_rootlines([_tree_page(table, row) for row in rivals])
+    for row in rivals:
         if row["uid"] != uid and await _same_realm(ctx, table, evals, row, page, uid):
             taken.add(row[column.name])
     return next((c for c in candidates if c not in taken), f"{stem}-{_ATTEMPTS + 1}")
@@ -145,8 +148,11 @@ async def _same_realm(ctx: RunContext, table: TableSchema, evals: set[str], row:
     if "uniqueInPid" in evals:
         return bool(row["pid"] == page)
     if "uniqueInSite" in evals:
-        where = (row.get("l10n_parent") or row["uid"]) if table.name == "pages" else row["pid"]
-        other = await ctx.site_of(where)
+        other = await ctx.site_of(_tree_page(table, row))
         own = await ctx.site_of(page)
         return (other.root_page_id if other else 0) == (own.root_page_id if own else 0)
     return True
+
+
+def _tree_page(table: TableSchema, row: Row) -> int:
+    return int((row.get("l10n_parent") or row["uid"]) if table.name == "pages" else row["pid"])

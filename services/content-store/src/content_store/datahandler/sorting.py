@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from content_store.datahandler.errors import ErrorCode, Refusal
+from content_store.datahandler.first_places import NOBODY
+from content_store.datahandler.relations.parents import concerns_parents, register_parents
 from content_store.records.gateway import Row
 from content_store.records.overlay import VersionState
 
@@ -48,13 +50,17 @@ async def first_on_page(ctx: RunContext, table: TableSchema, page: int, uid: int
     sort = table.sort_field
     if not sort:
         return Placement(page, None)
-    rows = await ctx.gateway.select(
-        table.name, {"pid": page, **_not_deleted(table)}, order_by=(sort, "uid"), limit=1, extra=_visible(table)
-    )
-    if not rows:
+    known = ctx.places.known(table.name, page)
+    if known is None:
+        rows = await ctx.gateway.select(
+            table.name, {"pid": page, **_not_deleted(table)}, order_by=(sort, "uid"), limit=1, extra=_visible(table)
+        )
+        known = (int(rows[0][sort]), rows[0]["uid"]) if rows else NOBODY
+        ctx.places.remember(table.name, page, known)
+    if known == NOBODY:
         return Placement(page, INTERVAL)
-    first = int(rows[0][sort])
-    if uid and rows[0]["uid"] == uid:
+    first, holder = known
+    if uid and holder == uid:
         return Placement(page, first)
     if first < 1:
         return Placement(page, INTERVAL, makes_room=True)
@@ -120,5 +126,10 @@ async def make_room(ctx: RunContext, table: TableSchema, place: Placement) -> No
         delete_field=table.delete_field,
         live_only=table.has_version_columns,
     )
+    ctx.places.wrote(table, (table.sort_field or "",))
     for uid, number in numbers.items():
         ctx.reader.note_update(table.name, uid, {table.sort_field or "": number})
+    if concerns_parents(ctx, table, (table.sort_field or "",)):
+        # Children on other pages kept their numbers.
+        for row in (await ctx.reader.stored_many(table.name, numbers)).values():
+            register_parents(ctx, table.name, row)

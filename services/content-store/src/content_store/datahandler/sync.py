@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from content_store.datahandler.errors import Refusal
 from content_store.datahandler.relations.csv import format_reference
-from content_store.datahandler.relations.spec import relation_of
 from content_store.datahandler.sync_inline import InlineSynchronization
 from content_store.datahandler.sync_state import CUSTOM, PARENT, SOURCE, SyncItem, read_state, state_fields
 
@@ -126,9 +125,13 @@ class Synchronization:
         if entry is None:
             return
         for name in self._bound_fields(item):
-            value = entry.pop(name, None)
-            if submitted and value is not None:
-                self.discarded[item.table, item.id, name] = value
+            if name not in entry:
+                continue
+            value = entry.pop(name)
+            if submitted:
+                self.run.bound.setdefault((item.table, item.id), {})[name] = value
+                if value is not None:
+                    self.discarded[item.table, item.id, name] = value
         self._write_state(item, entry)
 
     def _bound_fields(self, item: SyncItem) -> list[str]:
@@ -208,7 +211,7 @@ class Synchronization:
         source_entry: dict[str, Any],
         source_row: Row | None,
     ) -> None:
-        spec = relation_of(schema.columns[name])
+        spec = schema.columns[name].relation
         if spec is not None and spec.children:
             # A list that cannot be read is not taken over; the entry that submitted it is refused when its turn comes.
             with suppress(Refusal):

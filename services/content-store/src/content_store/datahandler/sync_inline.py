@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from content_store.datahandler.labels import prefix_language
 from content_store.datahandler.relations.children import child_uids
 from content_store.datahandler.relations.csv import split_list
-from content_store.datahandler.relations.spec import RelationSpec
 from content_store.datahandler.savepoints import SYNC_SAVEPOINT, snapshot_run
+from content_store.schema.relations import RelationSpec
 
 if TYPE_CHECKING:
     from content_store.datahandler.sync import Synchronization

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from content_store.datahandler.history import HistoryAction
 from content_store.datahandler.log import LogAction, LogEntry, LogLevel
-from content_store.datahandler.relations.foreign_field import belongs
-from content_store.datahandler.relations.spec import RelationSpec, relation_of
+from content_store.datahandler.relations.parents import concerns_parents, register_parents
 from content_store.records.gateway import Row
+from content_store.schema.relations import RelationSpec
 
 if TYPE_CHECKING:
     from content_store.datahandler.run import HandlerRun, RunContext
@@ -20,6 +20,7 @@ async def insert_record(run: HandlerRun, table: TableSchema, fields: Mapping[str
     """Inserts a row and returns it as stored."""
     ctx = run.ctx
     row = await ctx.gateway.insert(table.name, fields)
+    ctx.places.inserted(table, row)
     ctx.reader.note_insert(table.name, row)
     ctx.history.added(ctx.now, table, {**{k: row[k] for k in fields if k in row}, "uid": row["uid"]})
     ctx.references.register(table.name, row["uid"])
@@ -52,6 +53,7 @@ async def update_record(
     if touch and table.tstamp_field:
         values[table.tstamp_field] = ctx.now
     await ctx.gateway.update(table.name, row["uid"], values)
+    ctx.places.wrote(table, values)
     ctx.reader.note_update(table.name, row["uid"], values)
     new = {**row, **values}
     old_history = {name: row.get(name) for name in changes}
@@ -60,7 +62,7 @@ async def update_record(
         old_history[name], new_history[name] = before, after
     ctx.history.modified(ctx.now, table, row["uid"], old_history, new_history)
     ctx.references.register_change(ctx, table.name, row["uid"], changes)
-    if pointer_columns(ctx, table.name) & changes.keys():
+    if concerns_parents(ctx, table, changes):
         register_parents(ctx, table.name, row)
         register_parents(ctx, table.name, new)
     if table.name == "pages" and ("TSconfig" in changes or "pid" in changes):
@@ -74,6 +76,7 @@ async def set_columns(ctx: RunContext, table: TableSchema, uids: list[int], valu
     if not uids:
         return
     await ctx.gateway.update_many(table.name, uids, values)
+    ctx.places.wrote(table, values)
     for uid in uids:
         ctx.reader.note_update(table.name, uid, values)
         ctx.references.register_change(ctx, table.name, uid, values)
@@ -95,41 +98,8 @@ def note_history(ctx: RunContext, action: HistoryAction, table: str, uid: int, d
     ctx.history.add(ctx.now, action, table, uid, data)
 
 
-# --- children and their parents ---------------------------------------------------------------------------------
-
-
-def parent_specs(ctx: RunContext, table: str) -> list[tuple[str, RelationSpec]]:
-    """Fields of other tables whose children are rows of this table: (parent table, relation)."""
-    known = ctx.parent_relations.get(table)
-    if known is None:
-        known = [
-            (parent.name, spec)
-            for parent in ctx.schema
-            for column in parent.columns.values()
-            if (spec := relation_of(column)) is not None and spec.storage == "foreign_field" and spec.table == table
-        ]
-        ctx.parent_relations[table] = known
-    return known
-
-
-def pointer_columns(ctx: RunContext, table: str) -> set[str]:
-    """Columns that tie a child to its parent."""
-    columns: set[str] = set()
-    for _, spec in parent_specs(ctx, table):
-        columns |= {spec.foreign_field, spec.foreign_table_field, *spec.match_fields, spec.sort_by or ""}
-    return columns
-
-
-def register_parents(ctx: RunContext, table: str, row: Mapping[str, Any]) -> None:
-    """The index entries of the row's parents may have changed."""
-    for parent, spec in parent_specs(ctx, table):
-        uid = row.get(spec.foreign_field)
-        if isinstance(uid, int) and uid > 0 and belongs(spec, parent, row):
-            ctx.references.register(parent, uid)
-
-
 def relation_columns(table: TableSchema, row: Mapping[str, Any]) -> Iterable[tuple[str, RelationSpec]]:
     """Relation fields of a record, without those inside flex forms."""
-    for column in table.columns.values():
-        if column.name in row and (spec := relation_of(column)) is not None:
+    for column, spec in table.relation_columns:
+        if column.name in row:
             yield column.name, spec

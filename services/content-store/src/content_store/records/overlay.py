@@ -167,14 +167,7 @@ class OverlayReader:
 
     async def rootline(self, page: int) -> list[Row]:
         """The page and its ancestors up to the root, in one statement; a circle ends where it closes."""
-        if page not in self._rows["pages"]:
-            name = self.gateway.table("pages")
-            found = await self.gateway.fetch(
-                f"WITH RECURSIVE line(uid, pid) AS (SELECT uid, pid FROM {name} WHERE uid = $1 "
-                f"UNION SELECT p.uid, p.pid FROM {name} p JOIN line ON p.uid = line.pid) SELECT uid FROM line",
-                page,
-            )
-            await self.stored_many("pages", [page, *(r["uid"] for r in found)])
+        await self.read_rootlines([page])
         line: list[Row] = []
         seen: set[int] = set()
         while page > 0 and page not in seen:
@@ -185,6 +178,29 @@ class OverlayReader:
             line.append(row)
             page = row["pid"]
         return line
+
+    async def read_rootlines(self, pages: Iterable[int]) -> None:
+        """Reads pages and their ancestors that will be asked for, in one statement for the tree and one for the rows."""
+        unread = [page for page in dict.fromkeys(pages) if page not in self._rows["pages"]]
+        if not unread:
+            return
+        name = self.gateway.table("pages")
+        found = await self.gateway.fetch(
+            f"WITH RECURSIVE line(uid, pid) AS (SELECT uid, pid FROM {name} WHERE uid = ANY($1::bigint[]) "
+            f"UNION SELECT p.uid, p.pid FROM {name} p JOIN line ON p.uid = line.pid) SELECT uid FROM line",
+            unread,
+        )
+        await self.stored_many("pages", [*unread, *(r["uid"] for r in found)])
+
+    async def tables_on_page(self, tables: Sequence[str], page: int) -> set[str]:
+        """Those of the tables that have rows on the page, seen or not, in one statement."""
+        if not tables:
+            return set()
+        parts = [
+            f"SELECT {number} AS number WHERE EXISTS (SELECT 1 FROM {self.gateway.table(table)} WHERE pid = $1)"
+            for number, table in enumerate(tables)
+        ]
+        return {tables[row["number"]] for row in await self.gateway.fetch(" UNION ALL ".join(parts), page)}
 
     # --- what writers report ------------------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from content_store.schema.relations import RelationSpec, describe_relation
+
 DbType = Literal["int", "string", "text", "blob", "decimal", "float", "json", "datetime", "date", "time"]
 
 
@@ -55,10 +57,15 @@ class Column:
             data.get("displayCond"),
         )
 
-    @property
+    @cached_property
     def type(self) -> str:
         """The field type, e.g. ``input``."""
         return str(self.config.get("type", ""))
+
+    @cached_property
+    def relation(self) -> RelationSpec | None:
+        """How it keeps its targets, ``None`` where it has none (items only, plain values)."""
+        return describe_relation(self.name, self.config)
 
     @cached_property
     def evals(self) -> tuple[str, ...]:
@@ -75,8 +82,18 @@ class Column:
         """Must the field hold a value?"""
         return bool(self.config.get("required"))
 
-    @property
+    @cached_property
     def synchronizable(self) -> bool:
         """Has ``behaviour.allowLanguageSynchronization``."""
         behaviour = self.config.get("behaviour")
         return isinstance(behaviour, Mapping) and bool(behaviour.get("allowLanguageSynchronization"))
+
+    def changed(self, change: Mapping[str, Any]) -> Column:
+        """The field with what a record type describes otherwise."""
+        return Column(
+            self.name,
+            {**self.config, **change.get("config", {})},
+            str(change.get("l10n_mode", self.l10n_mode) or ""),
+            bool(change.get("exclude", self.exclude)),
+            change.get("displayCond", self.display_cond),
+        )

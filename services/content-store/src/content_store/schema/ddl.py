@@ -6,12 +6,10 @@ The tables a DataHandler keeps besides the records (history, log, reference inde
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Final
 
-from content_store.schema.flex import FlexError, parse_structure
-from content_store.schema.model import Column, DbColumn, MmTable, Schema, TableSchema
+from content_store.schema.model import DbColumn, MmTable, Schema, TableSchema
 
 _SQL_TYPES: Final = {
     "int": "bigint",
@@ -36,7 +34,6 @@ _REFINDEX_COLUMNS: Final = (
     "ref_t3ver_state smallint NOT NULL DEFAULT 0, ref_sorting bigint NOT NULL DEFAULT 0, "
     "ref_string text NOT NULL DEFAULT ''"
 )
-_FILE_POINTER: Final = {"foreign_table": "sys_file_reference", "foreign_field": "uid_foreign"}
 _EMPTY: Final = {"int": "0", "decimal": "0", "float": "0", "string": "''", "text": "''", "blob": "''"}
 
 
@@ -98,24 +95,11 @@ def create_table_statements(table: TableSchema, schema_name: str = "public", poi
 
 
 def child_pointers(schema: Schema) -> dict[str, tuple[str, ...]]:
-    """Table -> columns its rows point to a parent with: ``foreign_field`` of all fields, flex forms included."""
-    found: dict[str, dict[str, None]] = defaultdict(dict)
-    for table in schema:
-        for column in table.columns.values():
-            for inner in (column, *_columns_inside(column)):
-                config = {**_FILE_POINTER, **inner.config} if inner.type == "file" else inner.config
-                if config.get("foreign_field") and config.get("foreign_table"):
-                    found[str(config["foreign_table"])][str(config["foreign_field"])] = None
-    return {table: tuple(columns) for table, columns in found.items()}
-
-
-def _columns_inside(column: Column) -> list[Column]:
-    if column.type != "flex":
-        return []
-    try:
-        return [inner for _, _, inner in parse_structure(str(column.config.get("ds") or "")).columns()]
-    except FlexError:
-        return []
+    """Table -> columns its rows point to a parent with, of all fields, flex forms included."""
+    return {
+        child: tuple(dict.fromkeys(spec.foreign_field for _, spec in parents))
+        for child, parents in schema.parents_of.items()
+    }
 
 
 def table_indexes(table: TableSchema, child_of: Iterable[str] = ()) -> list[tuple[str, tuple[str, ...], str]]:

@@ -10,9 +10,13 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from content_store.schema.columns import Column, DbColumn, DbType
+from content_store.schema.tables import MmTable, TableSchema
+
+if TYPE_CHECKING:
+    from content_store.schema.parents import Parents
 
 __all__ = [
     "MM_COLUMNS",
@@ -41,155 +45,6 @@ class _Unset:
 
 
 UNSET: Final = _Unset()
-
-
-@dataclass(frozen=True)
-class TableSchema:
-    """One record table.
-
-    Attributes:
-        name: of the table.
-        ctrl: the control section (label, delete, sortby, languageField, ...).
-        columns: fields by name, in the order of the description.
-        db_columns: database columns by name, in order.
-        import_defaults: values loaders use for columns a row does not list.
-        type_columns_overrides: record type -> field -> changes.
-        allowed_record_types_by_doktype: only for ``pages``: doktype -> tables, ``*`` for all.
-    """
-
-    name: str
-    ctrl: Mapping[str, Any]
-    columns: Mapping[str, Column]
-    db_columns: Mapping[str, DbColumn]
-    import_defaults: Mapping[str, Any] = field(default_factory=dict)
-    type_columns_overrides: Mapping[str, Any] = field(default_factory=dict)
-    allowed_record_types_by_doktype: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    def _ctrl_field(self, key: str) -> str | None:
-        return str(self.ctrl[key]) if self.ctrl.get(key) else None
-
-    @cached_property
-    def label_field(self) -> str | None:
-        """Field that names the record."""
-        return self._ctrl_field("label")
-
-    @cached_property
-    def delete_field(self) -> str | None:
-        """Flag of soft deletion, ``None`` where rows are deleted hard."""
-        return self._ctrl_field("delete")
-
-    @cached_property
-    def tstamp_field(self) -> str | None:
-        """Unix seconds of the last change."""
-        return self._ctrl_field("tstamp")
-
-    @cached_property
-    def crdate_field(self) -> str | None:
-        """Unix seconds of creation."""
-        return self._ctrl_field("crdate")
-
-    @cached_property
-    def sort_field(self) -> str | None:
-        """Column of the order on a page."""
-        return self._ctrl_field("sortby")
-
-    @cached_property
-    def language_field(self) -> str | None:
-        """Language id, only where the table is translatable."""
-        return self._ctrl_field("languageField")
-
-    @cached_property
-    def parent_field(self) -> str | None:
-        """Pointer of a translation to its default-language record."""
-        return self._ctrl_field("transOrigPointerField")
-
-    @cached_property
-    def source_field(self) -> str | None:
-        """Pointer to the record a translation was made from."""
-        return self._ctrl_field("translationSource")
-
-    @cached_property
-    def diff_source_field(self) -> str | None:
-        """JSON of the source values at the last save."""
-        return self._ctrl_field("transOrigDiffSourceField")
-
-    @cached_property
-    def orig_uid_field(self) -> str | None:
-        """Uid a copy was made from."""
-        return self._ctrl_field("origUid")
-
-    @cached_property
-    def type_field(self) -> str | None:
-        """Column of the record type, without the part that points into a relation."""
-        value = self._ctrl_field("type")
-        return None if value is None or ":" in value else value
-
-    @cached_property
-    def editlock_field(self) -> str | None:
-        """Flag that keeps editors out of the record."""
-        return self._ctrl_field("editlock")
-
-    @cached_property
-    def enable_columns(self) -> Mapping[str, str]:
-        """``disabled``, ``starttime``, ``endtime``, ``fe_group`` -> column."""
-        value = self.ctrl.get("enablecolumns")
-        return dict(value) if isinstance(value, Mapping) else {}
-
-    @cached_property
-    def localizable(self) -> bool:
-        """Has a language field and a parent pointer."""
-        return self.language_field is not None and self.parent_field is not None
-
-    @cached_property
-    def versionable(self) -> bool:
-        """Takes part in workspaces."""
-        return bool(self.ctrl.get("versioningWS")) and "t3ver_oid" in self.db_columns
-
-    @cached_property
-    def has_version_columns(self) -> bool:
-        """Stores ``t3ver_*`` columns."""
-        return "t3ver_wsid" in self.db_columns
-
-    @cached_property
-    def security(self) -> Mapping[str, Any]:
-        """The ``security`` part of the control section."""
-        value = self.ctrl.get("security")
-        return value if isinstance(value, Mapping) else {}
-
-    @cached_property
-    def root_level(self) -> int:
-        """1 only on the root, 0 never there, -1 both."""
-        return int(self.ctrl.get("rootLevel") or 0)
-
-    @cached_property
-    def has_synchronized_fields(self) -> bool:
-        """Is there a field whose value translations take over?"""
-        return any(c.l10n_mode == "exclude" or c.synchronizable for c in self.columns.values())
-
-    def column_for(self, name: str, record_type: str | None = None) -> Column | None:
-        """The field, with the changes of the record type applied."""
-        column = self.columns.get(name)
-        if column is None or record_type is None:
-            return column
-        overrides = self.type_columns_overrides.get(record_type)
-        change = overrides.get(name) if isinstance(overrides, Mapping) else None
-        if not isinstance(change, Mapping):
-            return column
-        return Column(
-            name,
-            {**column.config, **change.get("config", {})},
-            str(change.get("l10n_mode", column.l10n_mode) or ""),
-            bool(change.get("exclude", column.exclude)),
-            change.get("displayCond", column.display_cond),
-        )
-
-
-@dataclass(frozen=True)
-class MmTable:
-    """A table of relation rows, without uid."""
-
-    name: str
-    db_columns: Mapping[str, DbColumn]
 
 
 @dataclass(frozen=True)
@@ -253,6 +108,14 @@ class Schema:
         else:
             node[path[-1]] = value
         return Schema.from_data(data)
+
+    @cached_property
+    def parents_of(self) -> Parents:
+        """Child table -> the fields its rows are children of by a pointer: (parent table, relation)."""
+        # Flex forms need the model; the model only needs them here.
+        from content_store.schema.parents import find_parents
+
+        return find_parents(self)
 
     def __contains__(self, name: object) -> bool:
         return name in self.tables

@@ -124,7 +124,12 @@ class EntryCheck:
         if isinstance(value, int):
             return value
         found = self._resolve(value.name)
-        return found[1] if found is not None and found[0] == table else 0
+        if found is None:
+            return 0
+        if found[0] != table:
+            # Its uid would be written all the same, and name whatever record of this table has it.
+            raise Unreadable(value.name)
+        return found[1]
 
     def _owners(self, table: str, placeholder: str, row: Mapping[str, Any]) -> tuple[RecordKey, ...]:
         submitted = self._topology.relations.submitted_owners(table, {}, row)

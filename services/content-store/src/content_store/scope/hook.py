@@ -70,19 +70,19 @@ class AssignmentScopeHook(DataHandlerHook):
         )
         operation, uid = "create", None
         try:
-            known = _resolve(run, record_id) if parsing.is_placeholder(record_id) else None
-            if parsing.is_placeholder(record_id) and known is None:
+            if parsing.is_placeholder(record_id):
+                # Also where the call has used the name: of another table or in another instance it is another record.
                 verdict = await check.new(table, record_id, row)
             else:
                 operation = "update"
-                uid = known[1] if known is not None else parsing.canonical_uid(record_id)
+                uid = parsing.canonical_uid(record_id)
                 verdict = await check.update(table, uid, row)
         except Unreadable:
             self._refuse(run, operation, table, uid, None, ScopeReason.SCOPE_UNRESOLVABLE, record_id)
             return None
         if verdict is None:
             return row
-        if operation == "update" and uid is not None and await self._writes_nothing(run, table, record_id, uid, row):
+        if uid is not None and await self._writes_nothing(run, table, record_id, uid, row):
             # Without its values it cannot bring its bookkeeping up to date either: nothing is written for certain.
             return {}
         self._refuse(run, operation, table, uid, verdict.pid, verdict.reason, record_id)

@@ -18,13 +18,14 @@ from content_store.datahandler.sites import Site, Sites
 from content_store.schema.ddl import qualified_name
 from content_store.schema.loader import load_schema
 from content_store.schema.model import Schema
-from store_support.database import prepare_test_database
 from remit_contracts.actor import ActorContext
 from remit_contracts.calls import ApplyRequest, Cmdmap, Datamap, Operation
 from remit_contracts.scope import EffectiveAssignmentScope
 from service_kit.ids import uuid7
 from service_kit.pool import create_pool
 from service_kit.statements import StatementCounter
+
+from store_support.database import prepare_test_database
 
 ADMIN = 1
 _KEPT_BY_CALLS = ("sys_history", "sys_log", "sys_refindex", "call_outcome", "run_fence", "outbox", "outbox_stream")

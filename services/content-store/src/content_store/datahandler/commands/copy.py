@@ -7,14 +7,13 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from content_store.datahandler.commands.copy_values import copy_field, takes_along
+from content_store.datahandler.commands.copy_values import copied_as_stored, copy_field, taken_along
 from content_store.datahandler.datamap import process_datamap
 from content_store.datahandler.datamap_insert import default_page, deny
 from content_store.datahandler.errors import ErrorCode, Refusal
 from content_store.datahandler.guard import guarded, refusal_of
 from content_store.datahandler.labels import copy_label, hides_copies
 from content_store.datahandler.log import LogAction, LogLevel
-from content_store.datahandler.refindex_rows import relation_places
 from content_store.datahandler.result import EntryOutcome
 from content_store.datahandler.sorting import find_anchor
 from content_store.datahandler.writer import relation_columns, set_columns
@@ -104,6 +103,7 @@ async def _copied_values(
 ) -> dict[str, Any]:
     settings = dict(await run.ctx.tsconfig(page))
     from_anchor = _fields_of_anchor(table, anchor, options)
+    along = taken_along(run, table)
     values: dict[str, Any] = {}
     for column in table.columns.values():
         name = column.name
@@ -111,10 +111,12 @@ async def _copied_values(
             continue
         if name in options.overrides:
             values[name] = options.overrides[name]
-        elif not takes_along(run, table, name):
+        elif name not in along:
             continue
         elif name in from_anchor:
             values[name] = from_anchor[name]
+        elif copied_as_stored(column):
+            values[name] = row[name]
         else:
             values[name] = await copy_field(run, table, column, row, page, options)
     if row.get("l10n_state") is not None:
@@ -236,7 +238,8 @@ async def _translation_target(run: HandlerRun, table: TableSchema, page: int, an
 async def skip_refused(run: HandlerRun, table: str, uid: int, work: Awaitable[int | None]) -> int | None:
     """Awaits a copy or localization of something that comes along; a refusal is logged and the rest goes on.
 
-    Where children are copied before the record itself, a savepoint takes them back with it.
+    There is no savepoint for it: refused after it (or a child of it) was written, which is rare, the command around it
+    is carried out once more with savepoints everywhere.
     """
     made: list[int | None] = []
 
@@ -244,16 +247,5 @@ async def skip_refused(run: HandlerRun, table: str, uid: int, work: Awaitable[in
         made.append(await work)
 
     outcome = EntryOutcome(table, str(uid), "copy", "written")
-    savepoint = await _brings_children(run, table, uid)
-    done = await guarded(run, outcome, LogAction.INSERT, carry_out, savepoint=savepoint)
+    done = await guarded(run, outcome, LogAction.INSERT, carry_out, savepoint=False)
     return made[0] if done and made else None
-
-
-async def _brings_children(run: HandlerRun, table: str, uid: int) -> bool:
-    row = await run.ctx.reader.stored(table, uid)
-    if row is None:
-        return False
-    return any(
-        p.spec.children and p.value not in (None, 0, "", "0")
-        for p in relation_places(run.ctx.schema, run.ctx.table(table), row)
-    )

@@ -61,7 +61,9 @@ async def _subpages(run: HandlerRun, uid: int, levels: int) -> list[Row]:
 
 
 async def _copy_one_page(run: HandlerRun, uid: int, target: int, options: CopyOptions) -> int | None:
-    tables = [t for t in run.ctx.schema if t.name != "pages" and await _copies_along(run, t)]
+    allowed = [t for t in run.ctx.schema if t.name != "pages" and _copies_along(run, t)]
+    used = await run.ctx.reader.tables_on_page([t.name for t in allowed], uid)
+    tables = [t for t in allowed if t.name in used]
     content = {table.name: await _records_on(run, table, uid) for table in tables}
     await prefetch_for_copy(run.ctx, {"pages": [uid], **{t: [r["uid"] for r in rows] for t, rows in content.items()}})
     copy = await copy_record(run, "pages", uid, target, options)
@@ -72,7 +74,7 @@ async def _copy_one_page(run: HandlerRun, uid: int, target: int, options: CopyOp
     return copy
 
 
-async def _copies_along(run: HandlerRun, table: TableSchema) -> bool:
+def _copies_along(run: HandlerRun, table: TableSchema) -> bool:
     user = run.ctx.policy.user
     return user.admin or table.name in user.tables_modify
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from content_store.datahandler.commands.copy_values import copy_children, takes_along
+from content_store.datahandler.commands.copy_values import copy_children, taken_along
 from content_store.datahandler.defaults import schema_defaults
 from content_store.datahandler.log import LogAction, LogLevel
 from content_store.datahandler.refindex_rows import relation_places
 from content_store.datahandler.relations.foreign_field import attach
-from content_store.datahandler.relations.spec import RelationSpec
 from content_store.datahandler.remap import register_mm
 from content_store.datahandler.values.special import new_uuid
 from content_store.datahandler.writer import insert_record, relation_columns
 from content_store.schema.flex import format_value, parse_value
 from content_store.schema.model import VERSION_COLUMNS
+from content_store.schema.relations import RelationSpec
 
 if TYPE_CHECKING:
     from content_store.datahandler.run import HandlerRun
@@ -65,7 +65,8 @@ def _in_form(form: Any, pointer: str, value: Any) -> str:
 def _raw_values(run: HandlerRun, table: TableSchema, row: Row, page: int) -> tuple[dict[str, Any], set[str]]:
     """Values of the copy, and the fields that are not taken from the source."""
     values = {name: value for name, value in row.items() if name in table.db_columns and name != "uid"}
-    kept_out = {name for name in table.columns if name in values and not takes_along(run, table, name)}
+    along = taken_along(run, table)
+    kept_out = {name for name in table.columns if name in values and name not in along}
     defaults = schema_defaults(table)
     for name in kept_out:
         del values[name]

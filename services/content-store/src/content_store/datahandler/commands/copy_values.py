@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from content_store.datahandler.relations.children import child_rows
 from content_store.datahandler.relations.csv import format_reference, parse_reference, split_list
-from content_store.datahandler.relations.spec import RelationSpec, relation_of
 from content_store.datahandler.values.special import new_uuid
 from content_store.schema.flex import FlexError, parse_structure, parse_value
+from content_store.schema.relations import RelationSpec
 
 if TYPE_CHECKING:
     from content_store.datahandler.commands.copy import CopyOptions
@@ -17,13 +17,23 @@ if TYPE_CHECKING:
     from content_store.schema.model import Column, TableSchema
 
 
-def takes_along(run: HandlerRun, table: TableSchema, name: str) -> bool:
-    """Does a copy hold the source's value of a field? Not where the user may not write it: a default stands there then.
+def taken_along(run: HandlerRun, table: TableSchema) -> frozenset[str]:
+    """Fields whose value a copy holds. Not those the user may not write: a default stands there then.
 
     Pointers of translations are kept, and what hides a record: without it the copy would be public.
     """
-    kept = (table.language_field, table.parent_field, table.source_field, *table.enable_columns.values())
-    return name in kept or run.ctx.policy.may_write_field(table.name, name)
+    known = run.ctx.taken_along.get(table.name)
+    if known is None:
+        kept = (table.language_field, table.parent_field, table.source_field, *table.enable_columns.values())
+        may_write = run.ctx.policy.may_write_field
+        known = frozenset(name for name in table.columns if name in kept or may_write(table.name, name))
+        run.ctx.taken_along[table.name] = known
+    return known
+
+
+def copied_as_stored(column: Column) -> bool:
+    """Is the value of a copy simply that of the source?"""
+    return column.relation is None and column.type not in ("flex", "uuid")
 
 
 async def copy_field(
@@ -35,7 +45,7 @@ async def copy_field(
     if column.type == "uuid":
         # An empty one is made anew, also where the field is not required.
         return new_uuid(column)
-    spec = relation_of(column)
+    spec = column.relation
     if spec is None:
         return row[column.name]
     return await copy_relation(run, spec, table, row, row[column.name], page, options)
@@ -125,7 +135,7 @@ async def _copy_flex(
         return value
     touched = False
     for sheet, name, inner in structure.columns():
-        spec = relation_of(inner)
+        spec = inner.relation
         field = data["data"].get(sheet, {}).get("lDEF", {}).get(name)
         if spec is None or not isinstance(field, dict):
             continue

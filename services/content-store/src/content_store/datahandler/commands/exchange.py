@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from content_store.datahandler.refindex_rows import flex_places
 from content_store.datahandler.relations.csv import Reference, exchange_references
-from content_store.datahandler.relations.spec import RelationSpec, relation_of
 from content_store.datahandler.remap import register_mm
 from content_store.datahandler.writer import set_columns
 from content_store.schema.flex import format_value, parse_value
+from content_store.schema.relations import RelationSpec
 
 if TYPE_CHECKING:
     from content_store.datahandler.run import HandlerRun
@@ -27,9 +27,8 @@ async def exchange_copied_references(run: HandlerRun) -> None:
         by_table.setdefault(name, []).append(uid)
     for name, uids in by_table.items():
         table = run.ctx.table(name)
-        for described in table.columns.values():
-            spec = relation_of(described)
-            if spec is not None and spec.storage == "mm":
+        for _, spec in table.relation_columns:
+            if spec.storage == "mm":
                 await run.ctx.mm.rows_of(spec, name, uids)
         for uid, row in (await run.ctx.reader.stored_many(name, uids)).items():
             changes: dict[str, Any] = {}
@@ -47,7 +46,7 @@ async def exchange_copied_references(run: HandlerRun) -> None:
 async def _exchanged(run: HandlerRun, table: TableSchema, column: Column, row: Row) -> Any:
     if column.type == "flex":
         return _exchanged_form(run, column, row)
-    spec = relation_of(column)
+    spec = column.relation
     if spec is None or spec.storage == "foreign_field":
         return None
     if spec.storage == "mm":

@@ -12,7 +12,7 @@ from content_store.datahandler.datamap import process_datamap
 from content_store.datahandler.entries import read_uid
 from content_store.datahandler.errors import ErrorCode, Refusal
 from content_store.datahandler.relations.children import child_uids
-from content_store.datahandler.relations.spec import RelationSpec, relation_of
+from content_store.schema.relations import RelationSpec
 
 if TYPE_CHECKING:
     from content_store.datahandler.run import HandlerRun
@@ -37,7 +37,7 @@ async def localize_children(run: HandlerRun, table_name: str, uid: int, value: A
     """
     table = run.ctx.table(table_name)
     field, language, action, ids = _read(table, value)
-    spec = relation_of(table.columns[field]) if field in table.columns else None
+    spec = table.columns[field].relation if field in table.columns else None
     if spec is None or not spec.children or not table.localizable:
         raise Refusal(
             ErrorCode.FIELD_NOT_INLINE, "{table}.{field} holds no children", {"table": table_name, "field": field}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from content_store.datahandler.commands.copy_values import takes_along
+from content_store.datahandler.commands.copy_values import taken_along
 from content_store.datahandler.errors import ErrorCode, Refusal
 from content_store.datahandler.guard import refusal_of
 from content_store.datahandler.labels import hides_copies, prefix_language
@@ -114,7 +114,7 @@ async def _overrides(
     if table.source_field:
         values[table.source_field] = row["uid"]
     for column in table.columns.values():
-        if column.l10n_mode == "prefixLangTitle" and row.get(column.name) and takes_along(run, table, column.name):
+        if column.l10n_mode == "prefixLangTitle" and row.get(column.name) and column.name in taken_along(run, table):
             values[column.name] = await prefix_language(run, table, column, row[column.name], language, page)
     hidden = table.enable_columns.get("disabled")
     if hidden and hidden in row:

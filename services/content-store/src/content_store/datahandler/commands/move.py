@@ -14,6 +14,7 @@ from content_store.datahandler.history import HistoryAction
 from content_store.datahandler.log import LogAction
 from content_store.datahandler.refindex_rows import relation_places
 from content_store.datahandler.relations.children import child_rows
+from content_store.datahandler.relations.parents import concerns_parents, register_parents
 from content_store.datahandler.result import EntryOutcome
 from content_store.datahandler.slugs import unique_slug
 from content_store.datahandler.sorting import Placement, after_record, find_anchor, first_on_page, make_room
@@ -111,7 +112,10 @@ async def _write_place(run: HandlerRun, table: TableSchema, row: Row, place: Pla
     await make_room(run.ctx, table, place)
     await run.ctx.gateway.update(table.name, row["uid"], values)
     run.ctx.reader.note_update(table.name, row["uid"], values)
+    run.ctx.places.wrote(table, values)
     run.ctx.references.register_change(run.ctx, table.name, row["uid"], values)
+    if concerns_parents(run.ctx, table, values):
+        register_parents(run.ctx, table.name, row)
     data = {"oldData": {n: row[n] for n in names}, "newData": {n: values[n] for n in names}}
     note_history(run.ctx, HistoryAction.MOVE, table.name, row["uid"], data)
     if table.name == "pages":

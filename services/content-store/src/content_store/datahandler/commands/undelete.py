@@ -10,8 +10,9 @@ from content_store.datahandler.errors import ErrorCode, Refusal
 from content_store.datahandler.history import HistoryAction
 from content_store.datahandler.log import LogAction
 from content_store.datahandler.relations.children import all_children
+from content_store.datahandler.relations.parents import register_parents
 from content_store.datahandler.remap import register_mm
-from content_store.datahandler.writer import log_message, note_history, register_parents, relation_columns
+from content_store.datahandler.writer import log_message, note_history, relation_columns
 
 if TYPE_CHECKING:
     from content_store.datahandler.run import HandlerRun

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from content_store.datahandler.relations.csv import parse_references, split_list
 from content_store.datahandler.relations.foreign_field import children_of_many
-from content_store.datahandler.relations.spec import RelationSpec
+from content_store.schema.relations import RelationSpec
 
 if TYPE_CHECKING:
     from content_store.datahandler.run import RunContext

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from content_store.datahandler.errors import ErrorCode, Refusal
-from content_store.datahandler.relations.spec import RelationSpec
+from content_store.schema.relations import RelationSpec
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from content_store.datahandler.relations.spec import RelationSpec
 from content_store.records.gateway import Row
+from content_store.schema.relations import RelationSpec
 
 if TYPE_CHECKING:
     from content_store.datahandler.run import RunContext
@@ -46,6 +46,15 @@ def sort_column(spec: RelationSpec, child: TableSchema) -> str | None:
     """Column the order of the children is written to."""
     name = spec.sort_by or child.sort_field
     return name if name in child.db_columns else None
+
+
+def order_columns(spec: RelationSpec, child: TableSchema) -> set[str]:
+    """Columns the order of the children depends on."""
+    column = spec.sort_by or (None if spec.default_sort_by else child.sort_field)
+    if column:
+        return {column}
+    listed = (spec.default_sort_by or str(child.ctrl.get("default_sortby") or "")).split(",")
+    return {words[0] for part in listed if (words := part.split())}
 
 
 def _order(spec: RelationSpec, child: TableSchema, row: Row) -> tuple[Any, ...]:
@@ -99,6 +108,7 @@ async def attach(ctx: RunContext, spec: RelationSpec, table: str, uid: int, chil
         await ctx.gateway.update_each(spec.table, sort, {c: numbers[c] for c in wrong}, same)
     else:
         await ctx.gateway.update_many(spec.table, wrong, same)
+    ctx.places.wrote(child, (*same, sort) if sort else same)
     for c in wrong:
         ctx.reader.note_update(spec.table, c, {**same, sort: numbers[c]} if sort else same)
     return existing

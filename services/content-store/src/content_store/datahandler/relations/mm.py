@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from content_store.datahandler.relations.csv import Reference
-from content_store.datahandler.relations.spec import RelationSpec
 from content_store.records.gateway import RecordGateway, Row
+from content_store.schema.relations import RelationSpec
 
 Side = Literal["uid_local", "uid_foreign"]
 MmKey = tuple[int, int, str, str]

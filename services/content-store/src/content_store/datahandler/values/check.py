@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from content_store.datahandler.relations.spec import relation_of
 from content_store.datahandler.run import RemapTask
 from content_store.datahandler.values import choice, number, special, text
 from content_store.datahandler.values.field import KEEP, FieldContext
@@ -58,7 +57,7 @@ async def check_value(field: FieldContext, value: Any, tasks: list[RemapTask]) -
         return KEEP
     if kind == "flex":
         return await check_flex(field, value, tasks, _check_plain)
-    spec = relation_of(field.column)
+    spec = field.column.relation
     if spec is not None:
         return await check_relation(field, value, spec, tasks)
     if _is_pointer(field) and isinstance(value, str) and "NEW" in value:

@@ -63,6 +63,8 @@ def empty_item(field: FieldContext, value: Any) -> Any:
 
 def choose_tokens(field: FieldContext, tokens: list[str]) -> list[str]:
     """Without duplicates (unless ``multiple``), with exclusive keys alone, within the user's explicit values."""
+    if not tokens:
+        return tokens
     if not field.config.get("multiple"):
         tokens = list(dict.fromkeys(tokens))
     exclusive = [k.strip() for k in str(field.config.get("exclusiveKeys") or "").split(",") if k.strip()]
@@ -84,6 +86,8 @@ def choose_tokens(field: FieldContext, tokens: list[str]) -> list[str]:
 
 def limit_tokens(field: FieldContext, tokens: list[str]) -> list[str]:
     """Cut to ``maxitems``; a single choice keeps the first value."""
+    if not tokens:
+        return tokens
     single = field.column.type == "select" and field.config.get("renderType") == "selectSingle"
     limit = int(field.config.get("maxitems") or (1 if single else 0))
     return tokens[:limit] if limit > 0 else tokens

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from content_store.datahandler.relations.spec import relation_of
 from content_store.datahandler.run import RemapTask
 from content_store.datahandler.values.field import KEEP, FieldContext
 from content_store.datahandler.values.relation import check_relation
@@ -53,7 +52,7 @@ async def check_flex(field: FieldContext, value: Any, tasks: list[RemapTask], ch
 async def _check_inner(
     field: FieldContext, inner: Any, sheet: str, value: Any, tasks: list[RemapTask], check_inner: InnerCheck
 ) -> Any:
-    spec = relation_of(inner)
+    spec = inner.relation
     # Inner fields have no columns: rules that ask the table see the flex field's own.
     context = dataclasses.replace(field, column=inner)
     if spec is None:

@@ -13,10 +13,10 @@ from content_store.datahandler.relations.csv import (
     split_list,
 )
 from content_store.datahandler.relations.foreign_field import belongs
-from content_store.datahandler.relations.spec import RelationSpec
 from content_store.datahandler.run import RemapTask
 from content_store.datahandler.values.choice import choose_tokens, limit_tokens
 from content_store.datahandler.values.field import KEEP, FieldContext, empty_relation
+from content_store.schema.relations import RelationSpec
 
 
 async def check_relation(

@@ -30,16 +30,7 @@ def random_hook(source: random.Random, targets: Targets, maps: Maps) -> DataHand
     sql = _query(source, lambda table: targets.uid(table, outside=outside))
     datamap, cmdmap = maps()
     commands = source.choice((cmdmap, {}))
-    rude = source.choice(
-        (
-            "SELECT count(*) FROM capture_take()",
-            "ROLLBACK",
-            "COMMIT",
-            "SELECT 1 / 0",
-            "ROLLBACK; BEGIN",
-            f"ROLLBACK; BEGIN; {sql}; COMMIT",
-        )
-    )
+    rude = _rudeness(source, sql)
     hidden = source.random() < 0.5
 
     async def query(run: HandlerRun) -> None:
@@ -77,6 +68,20 @@ def random_hook(source: random.Random, targets: Targets, maps: Maps) -> DataHand
     ]
     _, work, what = source.choices(kinds, [weight for weight, _, _ in kinds])[0]
     return Once(work, moment, f"{work.__name__}: {what}")
+
+
+def _rudeness(source: random.Random, sql: str) -> str:
+    """Something no hook should do to the transaction it is a guest of."""
+    return source.choice(
+        (
+            "SELECT count(*) FROM capture_take()",
+            "ROLLBACK",
+            "COMMIT",
+            "SELECT 1 / 0",
+            "ROLLBACK; BEGIN",
+            f"ROLLBACK; BEGIN; {sql}; COMMIT",
+        )
+    )
 
 
 def _query(r: random.Random, uid: Callable[[str], int]) -> str:

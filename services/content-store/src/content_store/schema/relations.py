@@ -1,4 +1,4 @@
-"""How a field keeps its relation (pure, SEMANTICS 13)."""
+"""How a field keeps its relation: the one reading of the parts of its description that say so (pure, SEMANTICS 13)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any, Final, Literal
-
-from content_store.schema.model import Column
 
 StorageKind = Literal["list", "foreign_field", "mm"]
 
@@ -78,21 +76,21 @@ class RelationSpec:
         return self.storage != "list"
 
 
-def relation_of(column: Column) -> RelationSpec | None:
-    """The relation of a field, ``None`` where it has none (items only, plain values)."""
-    kind = column.type
+def describe_relation(name: str, config: Mapping[str, Any]) -> RelationSpec | None:
+    """The relation of a field, ``None`` where it has none (items only, plain values). Ask ``Column.relation``."""
+    kind = str(config.get("type", ""))
     if kind not in _RELATION_TYPES:
         return None
-    config = {**_FILE_REFERENCE, **column.config} if kind == "file" else column.config
+    config = {**_FILE_REFERENCE, **config} if kind == "file" else config
     tables = _targets(kind, config)
     if not tables:
         return None
     if config.get("MM") or (kind == "category" and _category_mm(config)):
-        return _mm_relation(column.name, kind, tables, config)
+        return _mm_relation(name, kind, tables, config)
     if kind in ("inline", "file"):
-        match_fields = config.get("foreign_match_fields") or ({"fieldname": column.name} if kind == "file" else {})
+        match_fields = config.get("foreign_match_fields") or ({"fieldname": name} if kind == "file" else {})
         return RelationSpec(
-            column.name,
+            name,
             kind,
             "foreign_field" if config.get("foreign_field") else "list",
             tables,
@@ -104,7 +102,7 @@ def relation_of(column: Column) -> RelationSpec | None:
             default_sort_by=str(config.get("foreign_default_sortby", "")),
         )
     return RelationSpec(
-        column.name,
+        name,
         kind,
         "list",
         tables,
