@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from content_store.datahandler.commands.copy import CopyOptions, copy_record, skip_refused
 from content_store.datahandler.commands.prefetch import prefetch_for_copy
+from content_store.datahandler.relations.foreign_field import belongs
 from content_store.datahandler.writer import set_columns
 
 if TYPE_CHECKING:
@@ -69,9 +72,25 @@ async def _copy_one_page(run: HandlerRun, uid: int, target: int, options: CopyOp
     copy = await copy_record(run, "pages", uid, target, options)
     if copy is None:
         return None
+    tried: set[str] = set()
     for table in tables:
-        await _copy_records(run, table, content[table.name], copy)
+        rows = [row for row in content[table.name] if not _left_behind(run, table, row, content, tried)]
+        await _copy_records(run, table, rows, copy)
+        tried.add(table.name)
     return copy
+
+
+def _left_behind(
+    run: HandlerRun, table: TableSchema, row: Row, content: Mapping[str, Sequence[Row]], tried: AbstractSet[str]
+) -> bool:
+    """Is the row a child of a record on this page whose copy was refused? On its own it would join the original."""
+    for parent, spec in run.ctx.schema.parents_of.get(table.name, ()):
+        uid = row.get(spec.foreign_field)
+        if parent not in tried or not uid or uid in run.copied[parent] or not belongs(spec, parent, row):
+            continue
+        if any(other["uid"] == uid for other in content[parent]):
+            return True
+    return False
 
 
 def _copies_along(run: HandlerRun, table: TableSchema) -> bool:
