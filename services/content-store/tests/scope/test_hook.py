@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from content_store.datahandler.handler import DataHandler
+from content_store.datahandler.hooks import DataHandlerHook, Fields, Status
+from content_store.datahandler.run import HandlerRun
 from remit_contracts.calls import CallOutcome, CallResult, Cmdmap, Datamap, Operation
 from remit_contracts.records import RecordReference
 from remit_contracts.scope import EffectiveAssignmentScope, PageRoot
@@ -221,3 +224,42 @@ async def test_synchronizing_children_is_judged_row_by_row(store: TestStore) -> 
     done = await store.service.apply(uuid7(), apply_request(operation, scope=scope((10, 0))))
     assert (done.changes.refused, done.operations[0].errors) == ((), ())
     assert await store.value(translated) == 1
+
+
+class MakesAnother(DataHandlerHook):
+    """Makes an element on page 20 under a name the call has used, whenever content 9 is written."""
+
+    async def after_database_operations(
+        self, run: HandlerRun, status: Status, table: str, record_id: str, uid: int, fields: Fields
+    ) -> None:
+        if (table, uid) == ("tt_content", 9):
+            await DataHandler.within(run).process({"tt_content": {"NEW1": {"pid": 20, "header": "by hook"}}}, {})
+
+
+@pytest.mark.req("S-31", "S-43", "S-45")
+async def test_a_placeholder_the_call_has_used_is_a_new_record_for_a_handler_of_a_hook(store: TestStore) -> None:
+    both = Datamap(datamap={"tt_content": {"NEW1": {"pid": 10, "header": "in"}, "9": {"header": "in"}}})
+    result = await call(store.with_hooks(MakesAnother()), both, HALL)
+    assert (result.outcome, result.reason) == (CallOutcome.COMMITTED, None)
+    assert [(w.operation, w.uid, w.pid, w.reason) for w in result.changes.refused] == [
+        ("create", None, 20, "outside_scope")
+    ]
+    assert await store.value("SELECT count(*) FROM tt_content WHERE pid = 20") == 1
+
+
+@pytest.mark.req("S-31", "S-43")
+async def test_a_placeholder_of_two_tables_is_two_new_records(store: TestStore) -> None:
+    # The file reference is made first and has a uid by then; an element may have the same.
+    numbers = "unnest(ARRAY['tt_content', 'sys_file_reference']) AS name"
+    await store.rows(f"SELECT setval(pg_get_serial_sequence(name, 'uid'), 7000) FROM {numbers}")
+    await store.rows("INSERT INTO tt_content (pid, header) VALUES (10, 'in')")
+    both = Datamap(
+        datamap={
+            "sys_file_reference": {"NEW1": reference(9)},
+            "tt_content": {"NEW1": {"pid": 20, "header": "out", "CType": "text"}},
+        }
+    )
+    result = await call(store, both, HALL)
+    assert (result.outcome, result.reason) == (CallOutcome.COMMITTED, None)
+    assert [(w.operation, w.table, w.pid) for w in result.changes.refused] == [("create", "tt_content", 20)]
+    assert [c.table for c in result.changes.changes if c.action == "created"] == ["sys_file_reference"]

@@ -92,6 +92,8 @@ def test_a_paste_array_is_read_as_the_handler_reads_it() -> None:
     assert parsing.paste(value) == Paste(Destination(7, after=True), {"colPos": 2})
     assert parsing.paste({"target": 3, "ignoreLocalization": True}) == Paste(Destination(3), None, True)
     assert parsing.paste(3) == Paste(Destination(3))
+    # An empty map of PHP is an empty list in JSON.
+    assert parsing.paste({"target": 3, "update": []}) == Paste(Destination(3))
 
 
 @pytest.mark.req("S-35", "S-42")

@@ -35,7 +35,8 @@ def main() -> int:
         return _part(options, mutants)
     started = time.monotonic()
     memory = Memory(MEMORY, fresh=options.fresh)
-    sound = all([_in_parts(options, "tests"), _in_parts(options, "mutants")])  # noqa: C419
+    passed = _in_parts(options, "tests")
+    sound = _in_parts(options, "mutants") and passed
     found = memory.verdicts()
     verdicts = [Verdict(m, found[m.label]) for m in mutants if m.label in found]
     living = [verdict for verdict in verdicts if verdict.killer is None]
@@ -73,7 +74,8 @@ def _in_parts(options: argparse.Namespace, what: str) -> bool:
         subprocess.Popen([sys.executable, program, *arguments, "--of", what, "--part", f"{n}/{options.workers}"])
         for n in range(options.workers)
     ]
-    return all([process.wait() == 0 for process in started])  # noqa: C419
+    codes = [process.wait() for process in started]
+    return not any(codes)
 
 
 def _part(options: argparse.Namespace, mutants: list[Mutant]) -> int:
