@@ -16,6 +16,7 @@ from remit_harness.run import TestRun
 from remit_harness.servers import BrokerServer
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of this folder on one worker, so that one stack is started; give them time."""
     for item in items:

@@ -16,6 +16,8 @@ from remit_contracts.records import TableName, Uid, WriteTarget
 from remit_contracts.scope import EffectiveAssignmentScope
 
 MAX_OPERATIONS = 100
+# What a bigint of the database holds.
+MAX_EPOCH = 2**63 - 1
 
 
 class ToolEffect(StrEnum):
@@ -98,7 +100,7 @@ class CallContext(RequestContract):
     """
 
     run_id: Annotated[UUID, Field(strict=False)]
-    lease_epoch: Annotated[int, Field(ge=1)]
+    lease_epoch: Annotated[int, Field(ge=1, le=MAX_EPOCH)]
     actor: Annotated[ActorContext, Field(strict=False)]
     scope: Annotated[EffectiveAssignmentScope | None, Field(strict=False)] = None
     scope_required: bool = False

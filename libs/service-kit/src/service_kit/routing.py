@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 
 from service_kit.problems import UnreadableBodyError
+
+# Nothing anybody sends is nested so deep, and serializers give up at 255.
+MAX_DEPTH: Final = 100
 
 
 def _no_constant(name: str) -> Any:
@@ -27,11 +30,27 @@ def parse_json(body: bytes) -> Any:
     try:
         text = body.decode("utf-8")
         value = json.loads(text, parse_constant=_no_constant)
+        if text.count("[") + text.count("{") > MAX_DEPTH and _deeper_than(value, MAX_DEPTH):
+            raise UnreadableBodyError
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError) as error:
         raise UnreadableBodyError from error
     return value
+
+
+def _deeper_than(value: Any, depth: int) -> bool:
+    level = [value]
+    for _ in range(depth):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return False
+    return any(isinstance(inner, dict | list) for inner in level)
 
 
 class StrictJsonRequest(Request):

@@ -86,11 +86,14 @@ def shared_stack(test_run: TestRun, postgres: str, broker: BrokerServer) -> Iter
 
 
 @pytest.fixture
-def stack(shared_stack: TestStack) -> Iterator[TestStack]:
+def stack(request: pytest.FixtureRequest) -> Iterator[TestStack]:
     """The running services with the demo site. A test may kill and pause programs; it leaves pages of its own changed.
 
     Tests that use it belong into one xdist group (``pytest.mark.xdist_group("stack")``), else each worker starts one.
     """
+    if "PYTEST_XDIST_WORKER" in os.environ and "@" not in request.node.nodeid:
+        pytest.fail("this test stands in no xdist group, so each worker would start a stack")
+    shared_stack: TestStack = request.getfixturevalue("shared_stack")
     shared_stack.repair()
     yield shared_stack
     shared_stack.repair()

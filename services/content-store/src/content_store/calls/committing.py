@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -146,10 +147,18 @@ async def after_commit(env: StoreEnvironment, session: CallSession, result: Call
     for callback in session.effects.after_commit:
         try:
             await callback()
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                raise
+            # Also where it raises a cancellation of its own: the call is committed, and that is what it says.
             logger.warning("an after-commit callback failed", exc_info=error)
             warnings.append("after_commit_failed")
     return result.model_copy(update={"warnings": tuple(dict.fromkeys(warnings))}) if warnings else result
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def rollback(connection: Any, transaction: Any) -> None:

@@ -11,6 +11,7 @@ from pydantic import Field
 from remit_contracts.actor import ActorContext
 from remit_contracts.base import RequestContract
 from remit_contracts.calls import (
+    MAX_EPOCH,
     ApplyRequest,
     CallOutcome,
     CallResolution,
@@ -40,6 +41,7 @@ from content_store.calls.errors import (
     CallNotFound,
     CallOutOfOrder,
     CallResolved,
+    CallUncertain,
     CallUndone,
     NotInteractive,
     ServiceStopping,
@@ -59,7 +61,7 @@ OPERATIONS = ("calls.apply", "calls.open", "calls.resolve", "calls.read", "rehea
 
 _BEGINNING = (CallFenced, CallExists, CallResolved, CallLocked, CallConflict, TooManyCalls)
 _ACTING = (ActorMismatch, ActorUnknown, WorkspaceDenied)
-_GOING_ON = (CallNotFound, CallGone, CallBusy, CallOutOfOrder, CallUndone, CallLocked, CallConflict)
+_GOING_ON = (CallNotFound, CallGone, CallBusy, CallOutOfOrder, CallUndone, CallUncertain, CallLocked, CallConflict)
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class ResolveRequest(RequestContract):
     """Body of ``POST /v1/calls/{callId}/resolve``."""
 
     run_id: Annotated[UUID, Field(strict=False)]
-    lease_epoch: Annotated[int, Field(ge=1)]
+    lease_epoch: Annotated[int, Field(ge=1, le=MAX_EPOCH)]
 
 
 def _calls(request: Request) -> Calls:

@@ -91,3 +91,8 @@ class StoreEnvironment:
     def relation_ends(self) -> Mapping[str, RelationEnds]:
         """Which tables each MM table connects."""
         return relation_ends(self.schema)
+
+    @cached_property
+    def has_guests(self) -> bool:
+        """Are there hooks that are not the store's own?"""
+        return any(not type(hook).__module__.startswith("content_store.") for hook in self.hooks())

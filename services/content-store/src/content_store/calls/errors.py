@@ -100,6 +100,14 @@ class CallUndone(ProblemError):
     title = "The open call was undone"
 
 
+class CallUncertain(ProblemError):
+    """A hook ended the transaction of the open call and had something committed; it has to be resolved (S-67)."""
+
+    code = "call_uncertain"
+    status = 409
+    title = "What became of the open call is not known"
+
+
 class CallBusy(ProblemError):
     """Another request of the call is being worked on; requests of one call are never queued."""
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from remit_contracts.calls import (
+    CallOutcome,
     CallResult,
     OpenedCall,
     OpenRequest,
@@ -20,10 +21,12 @@ from remit_contracts.calls import (
     RollbackReason,
 )
 from service_kit.clock import utc_now
+from service_kit.database import shielded
 from service_kit.logging import get_logger
 
 from content_store.calls import outcome
 from content_store.calls.committing import OpenTransaction, finish, rollback
+from content_store.calls.connections import Pool, acquire, give_back
 from content_store.calls.environment import StoreEnvironment
 from content_store.calls.errors import (
     CallBusy,
@@ -33,6 +36,7 @@ from content_store.calls.errors import (
     CallNotFound,
     CallOutOfOrder,
     CallRolledBack,
+    CallUncertain,
     CallUndone,
     NotInteractive,
     ServiceStopping,
@@ -42,10 +46,10 @@ from content_store.calls.errors import (
 from content_store.calls.open_call import CallState, OpenCall
 from content_store.calls.plan import CallPlan
 from content_store.calls.results import rolled_back_result
-from content_store.calls.service import CallService, Pool, acquire, stored_answer
+from content_store.calls.service import CallService, stored_answer
 from content_store.calls.session import CallSession, load_actor
 from content_store.calls.tree_lock import TreeLock, TreeLockHook, needed_lock, take_tree_lock
-from content_store.records.errors import CallMustEnd
+from content_store.records.errors import CallMustEnd, TransactionLost
 from content_store.records.gateway import RecordGateway
 from content_store.records.lost import LOST
 
@@ -147,11 +151,12 @@ class OpenCalls:
             raise
         return OpenCall(plan, opened, session, self._env.limits, self._clock())
 
-    async def _give_back(self, opened: OpenTransaction) -> None:
+    async def _give_back(self, opened: OpenTransaction, *, ended: bool = False) -> None:
         try:
-            await rollback(opened.connection, opened.transaction)
+            if not ended:
+                await rollback(opened.connection, opened.transaction)
         finally:
-            await self._pool.release(opened.connection)
+            await give_back(self._env, self._pool, opened.connection)
 
     def _token(self, call_id: UUID, sequence: int) -> str:
         content = f"{call_id}:{sequence}:{self._address}".encode()
@@ -202,14 +207,15 @@ class OpenCalls:
         with call.at_work():
             try:
                 return await call.session.run(operations)
-            except CallRolledBack as error:
-                await self._end(call)
-                raise CallUndone(members={"reason": error.reason.value}) from error
-            except LOST as error:
+            except (CallRolledBack, TransactionLost, *LOST) as error:
                 # The commit was not sent, so the server undoes what there was.
-                logger.warning("the connection of an open call was lost", exc_info=error)
-                await self._end(call)
-                raise CallUndone(members={"reason": RollbackReason.CANCELLED.value}) from error
+                logger.warning("an open call was undone", exc_info=error)
+                result = await self._undone(call, error)
+                if result.outcome is not CallOutcome.ROLLED_BACK:
+                    await self._end(call, result)
+                    raise CallUncertain from error
+                await self._end(call, ended=True)
+                raise CallUndone(members={"reason": _reason(error).value}) from error
             except CallMustEnd as error:
                 await self._end(call)
                 raise problem_of(error) from error
@@ -243,15 +249,17 @@ class OpenCalls:
             return call.result
         if sequence != call.sequence:
             raise CallOutOfOrder
-        # From here on no limit ends it: what the database is told to commit is committed.
+        # From here on nothing ends it, no limit and no caller that goes away: it is told as the database has it.
+        return await shielded(self._finish(call))
+
+    async def _finish(self, call: OpenCall) -> CallResult:
+        opened = call.opened
         with call.at_work():
             try:
-                result = await finish(self._env, call.opened, call.session, call.results, self._calls.asked_again)
-            except CallRolledBack as error:
-                result = rolled_back_result(call.plan, error.reason, guard=call.session.guard)
-            except LOST as error:
-                logger.warning("the connection of an open call was lost", exc_info=error)
-                result = rolled_back_result(call.plan, RollbackReason.CANCELLED, guard=call.session.guard)
+                result = await finish(self._env, opened, call.session, call.results, self._calls.asked_again)
+            except (CallRolledBack, TransactionLost, *LOST) as error:
+                logger.warning("an open call could not be committed", exc_info=error)
+                result = await self._undone(call, error)
             except CallMustEnd as error:
                 await self._end(call)
                 raise problem_of(error) from error
@@ -261,18 +269,30 @@ class OpenCalls:
         await self._end(call, result)
         return result
 
+    async def _undone(self, call: OpenCall, error: BaseException) -> CallResult:
+        """Undo it, and say so where the database does not say otherwise."""
+        await rollback(call.opened.connection, call.opened.transaction)
+        result = rolled_back_result(call.plan, _reason(error), guard=call.session.guard)
+        return await self._calls.not_contradicted(call.plan, call.opened.connection, result)
+
     async def abandon(self, call_id: UUID, token: str, sequence: int) -> None:
         """Undo the call."""
         call = self._find(call_id, token, sequence)
         if call.state is CallState.OPEN:
             await self._end(call)
 
-    async def _end(self, call: OpenCall, result: CallResult | None = None) -> None:
-        """Give the connection back; whatever was not committed is undone with it."""
+    async def _end(self, call: OpenCall, result: CallResult | None = None, *, ended: bool = False) -> None:
+        """Give the connection back; whatever was not committed is undone with it.
+
+        Args:
+            call: it is over.
+            result: how; none where it was undone.
+            ended: its transaction is over already.
+        """
         if call.state is not CallState.OPEN:
             return
         call.end(self._clock(), result)
-        await asyncio.shield(self._give_back(call.opened))
+        await asyncio.shield(self._give_back(call.opened, ended=ended or result is not None))
 
     async def sweep(self) -> None:
         """End calls over their limits, and forget those that ended long ago. Run it every half second or so."""
@@ -294,3 +314,9 @@ class OpenCalls:
         """Is the call open here?"""
         call = self._open.get(call_id)
         return call is not None and call.state is CallState.OPEN
+
+
+def _reason(error: BaseException) -> RollbackReason:
+    if isinstance(error, CallRolledBack):
+        return error.reason
+    return RollbackReason.COMMIT_REFUSED if isinstance(error, TransactionLost) else RollbackReason.CANCELLED

@@ -39,7 +39,7 @@ RETURNING call_id
 """
 _MARK: Final = """
 INSERT INTO public.call_outcome (call_id, run_id, epoch, request_hash, verdict, judged)
-VALUES ($1, $2, $3, '', 'rolled_back', 0) ON CONFLICT (call_id) DO NOTHING
+VALUES ($1, $2, $3, '', 'rolled_back', 0) ON CONFLICT (call_id) DO NOTHING RETURNING call_id
 """
 _NEVER: Final = """
 INSERT INTO public.call_outcome (call_id, run_id, epoch, request_hash) VALUES ($1, $2, $3, '')
@@ -76,11 +76,13 @@ class StoredOutcome:
     Attributes:
         run_id: the run the call belongs to.
         request_hash: of what it did; empty for a call resolved as not done.
+        committed: its verdict.
         result: as answered, None for a call resolved as not done.
     """
 
     run_id: UUID
     request_hash: str
+    committed: bool
     result: CallResult | None
 
     @property
@@ -90,7 +92,11 @@ class StoredOutcome:
 
     def resolution(self, call_id: UUID) -> CallResolution:
         """What is known of the call."""
-        outcome = CallOutcome.ROLLED_BACK if self.result is None else CallOutcome.COMMITTED
+        if not self.committed:
+            outcome = CallOutcome.ROLLED_BACK
+        else:
+            # Committed without an answer: somebody wrote the verdict in our place, so what was done is not known.
+            outcome = CallOutcome.UNKNOWN if self.result is None else CallOutcome.COMMITTED
         return CallResolution(call_id=call_id, outcome=outcome, result=self.result)
 
 
@@ -113,9 +119,9 @@ async def write_verdict(connection: Connection, call_id: UUID, judged: int, resu
     return bool(await connection.fetch(_VERDICT, call_id, judged, result.model_dump_json()))
 
 
-async def mark_not_done(connection: Connection, call_id: UUID, run_id: UUID, epoch: int) -> None:
-    """Keep the id from ever being used: the call was resolved as not done."""
-    await connection.fetch(_MARK, call_id, run_id, epoch)
+async def mark_not_done(connection: Connection, call_id: UUID, run_id: UUID, epoch: int) -> bool:
+    """Keep the id from ever being used: the call was resolved as not done; False when it was used meanwhile."""
+    return bool(await connection.fetch(_MARK, call_id, run_id, epoch))
 
 
 async def never_commit(connection: Connection, run_id: UUID, epoch: int) -> None:
@@ -130,4 +136,4 @@ async def read_outcome(connection: Connection, call_id: UUID) -> StoredOutcome |
         return None
     row = rows[0]
     result = CallResult.model_validate_json(row["result"]) if row["result"] is not None else None
-    return StoredOutcome(row["run_id"], row["request_hash"], result)
+    return StoredOutcome(row["run_id"], row["request_hash"], row["verdict"] == "committed", result)

@@ -21,10 +21,10 @@ from service_kit.outages import DatabaseUnavailableError
 
 from content_store.calls import outcome
 from content_store.calls.committing import rollback
+from content_store.calls.connections import Pool, acquire, give_back
 from content_store.calls.environment import StoreEnvironment
 from content_store.calls.errors import CallRolledBack, TreeLockNeeded, reason_of
 from content_store.calls.plan import CallPlan, armed_scope
-from content_store.calls.service import Pool, acquire
 from content_store.calls.session import CallSession, load_actor
 from content_store.calls.tree_lock import TreeLock, TreeLockHook, needed_lock, take_tree_lock
 from content_store.calls.verdict import Verdict
@@ -72,7 +72,7 @@ class RehearsalService:
                     continue
                 return RehearsalResult(rehearsal_id=rehearsal_id, calls=tuple(calls))
         finally:
-            await asyncio.shield(self._pool.release(connection))
+            await give_back(self._env, self._pool, connection)
 
     async def _turn(
         self, connection: Any, rehearsal_id: UUID, request: RehearsalRequest, lock: TreeLock

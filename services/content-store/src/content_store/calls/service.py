@@ -14,6 +14,7 @@ from service_kit.problems import ProblemError
 
 from content_store.calls import outcome
 from content_store.calls.committing import OpenTransaction, finish, rollback
+from content_store.calls.connections import Pool, acquire, give_back
 from content_store.calls.environment import StoreEnvironment
 from content_store.calls.errors import (
     CallExists,
@@ -21,7 +22,6 @@ from content_store.calls.errors import (
     CallResolved,
     CallRolledBack,
     SavepointNeeded,
-    TooManyCalls,
     TreeLockNeeded,
     problem_of,
 )
@@ -34,7 +34,6 @@ from content_store.records.gateway import RecordGateway
 from content_store.records.lost import LOST
 
 logger = get_logger(__name__)
-Pool = Any  # of asyncpg, which is generic only for type checkers
 
 
 class CallService:
@@ -96,7 +95,7 @@ class CallService:
             return await self._transaction(connection, plan, lock, savepoints)
         finally:
             # A connection with an open transaction is rolled back by the pool before anybody else gets it.
-            await asyncio.shield(self._applies.release(connection))
+            await give_back(self._env, self._applies, connection)
 
     async def _transaction(self, connection: Any, plan: CallPlan, lock: TreeLock, savepoints: bool) -> CallResult:
         gateway = RecordGateway(connection, self._env.schema, self._env.schema_name)
@@ -118,7 +117,8 @@ class CallService:
         except (CallRolledBack, TransactionLost) as error:
             await rollback(connection, transaction)
             reason = error.reason if isinstance(error, CallRolledBack) else RollbackReason.COMMIT_REFUSED
-            return rolled_back_result(plan, reason, guard=session.guard if session else None)
+            result = rolled_back_result(plan, reason, guard=session.guard if session else None)
+            return await self.not_contradicted(plan, connection, result)
         except LOST as error:
             # The commit was not sent, so the server undoes what there was.
             logger.warning("the connection of a call was lost", exc_info=error)
@@ -152,6 +152,26 @@ class CallService:
             return rolled_back_result(plan, RollbackReason.COMMIT_REFUSED)
         return rolled_back_result(plan, None, outcome=CallOutcome.UNKNOWN)
 
+    async def not_contradicted(self, plan: CallPlan, connection: Any, result: CallResult) -> CallResult:
+        """The result, unless a hook that ended the transaction had it committed: then nobody knows what was (S-67).
+
+        Args:
+            plan: the call.
+            connection: of the call, rolled back.
+            result: says it was rolled back.
+        """
+        if result.reason is not RollbackReason.COMMIT_REFUSED:
+            return result
+        try:
+            stored = await outcome.read_outcome(connection, plan.call_id)
+        except (*LOST, asyncpg.PostgresError) as error:
+            logger.warning("whether a call was undone is not known", exc_info=error)
+        else:
+            if stored is None or not stored.committed:
+                return result
+            logger.error("a hook committed what nobody judged", call_id=str(plan.call_id))
+        return rolled_back_result(plan, None, outcome=CallOutcome.UNKNOWN)
+
     # --- how a call ended ---------------------------------------------------------------------------------------
 
     async def resolve(self, call_id: UUID, run_id: UUID, epoch: int) -> CallResolution:
@@ -170,14 +190,15 @@ class CallService:
                     raise CallFenced
                 # A statement of its own: it has to see what the call in flight committed meanwhile.
                 stored = await outcome.read_outcome(connection, call_id)
-                if stored is None:
-                    await outcome.mark_not_done(connection, call_id, run_id, epoch)
-                elif stored.run_id != run_id:
+                if stored is None and not await outcome.mark_not_done(connection, call_id, run_id, epoch):
+                    # Another run's call of this id was in flight, and was committed while we waited for it.
+                    stored = await outcome.read_outcome(connection, call_id)
+                if stored is not None and stored.run_id != run_id:
                     raise CallExists
         except (asyncpg.LockNotAvailableError, asyncpg.QueryCanceledError):
             return CallResolution(call_id=call_id, outcome=CallOutcome.OPEN)
         finally:
-            await asyncio.shield(self._applies.release(connection))
+            await give_back(self._env, self._applies, connection)
         if stored is None:
             return CallResolution(call_id=call_id, outcome=CallOutcome.ROLLED_BACK)
         return stored.resolution(call_id)
@@ -188,7 +209,7 @@ class CallService:
         try:
             stored = await outcome.read_outcome(connection, call_id)
         finally:
-            await asyncio.shield(self._reads.release(connection))
+            await give_back(self._env, self._reads, connection)
         if stored is None:
             return CallResolution(call_id=call_id, outcome=CallOutcome.UNKNOWN)
         return stored.resolution(call_id)
@@ -208,15 +229,3 @@ def stored_answer(stored: outcome.StoredOutcome | None, plan: CallPlan) -> CallR
     if stored.request_hash != plan.request_hash or stored.result is None:
         raise CallExists
     return stored.result
-
-
-async def acquire(pool: Pool, seconds: float) -> Any:
-    """A connection of the pool.
-
-    Raises:
-        TooManyCalls: none became free in time.
-    """
-    try:
-        return await pool.acquire(timeout=seconds)
-    except TimeoutError as error:
-        raise TooManyCalls(headers={"Retry-After": "1"}) from error

@@ -28,14 +28,17 @@ _COLUMNS: Final = "(table_id, operation, uid, before, after, other_changed, sort
 _MM_COLUMNS: Final = (
     "(table_id, operation, other_changed, sorting_changed, uid_local, uid_foreign, tablenames, fieldname)"
 )
-# The transaction's start tells a transaction id apart from the same id before a dump and restore. A transaction that
-# belongs to no call announces itself: it has to take its rows before its commit.
+# The transaction's start tells a transaction id apart from the same id before a dump and restore.
 _OF_WHICH_CALL: Final = """\
   SELECT count(*), count(call.verdict) INTO calls, judged FROM public.call_outcome AS call
    WHERE call.transaction_id = pg_current_xact_id_if_assigned() AND call.begun_at = transaction_timestamp();
   IF judged > 0 THEN
     RAISE EXCEPTION 'a record of % is written after the verdict of the call', TG_TABLE_NAME USING ERRCODE = 'RM004';
-  ELSIF calls = 0 THEN
+  END IF;"""
+# A transaction that belongs to no call announces itself: it has to take its rows before its commit. After the rows, so
+# that a transaction with immediate constraints does not get around it.
+_ANNOUNCED: Final = """\
+  IF calls = 0 THEN
     INSERT INTO capture.transaction_without_call DEFAULT VALUES ON CONFLICT DO NOTHING;
   END IF;"""
 
@@ -191,7 +194,8 @@ def _triggers(table: str, schema_name: str, insert: str, update: str, delete: st
         function = function_name(table, kind)
         statements.append(
             f"CREATE OR REPLACE FUNCTION {function}() RETURNS trigger {_SETTINGS}{setting} AS $capture$\n"
-            f"DECLARE\n  calls bigint;\n  judged bigint;\nBEGIN\n{_OF_WHICH_CALL}\n{body}\n  RETURN NULL;\nEND\n$capture$"
+            f"DECLARE\n  calls bigint;\n  judged bigint;\n"
+            f"BEGIN\n{_OF_WHICH_CALL}\n{body}\n{_ANNOUNCED}\n  RETURN NULL;\nEND\n$capture$"
         )
         statements.append(f"REVOKE ALL ON FUNCTION {function}() FROM PUBLIC")
         statements.append(

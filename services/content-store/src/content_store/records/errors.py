@@ -8,6 +8,8 @@ from typing import Final
 # any more, so the whole call ends (CALLS 1).
 CALL_ENDING_SQLSTATES: Final = frozenset({"40P01", "40001", "55P03", "57014"})
 
+FORGOTTEN_STATEMENT: Final = "26000"
+
 
 class RecordError(Exception):
     """Base of the errors of the record gateway."""
@@ -25,7 +27,7 @@ class CallMustEnd(RecordError):
     """The database ended more than one statement.
 
     Attributes:
-        sqlstate: one of :data:`CALL_ENDING_SQLSTATES`.
+        sqlstate: one of :data:`CALL_ENDING_SQLSTATES`, or :data:`FORGOTTEN_STATEMENT`.
     """
 
     code = "call_must_end"

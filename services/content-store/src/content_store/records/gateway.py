@@ -10,6 +10,7 @@ import asyncpg
 from content_store.records.casting import cast_for_column, from_database
 from content_store.records.errors import (
     CALL_ENDING_SQLSTATES,
+    FORGOTTEN_STATEMENT,
     CallMustEnd,
     StatementRefused,
     TransactionLost,
@@ -73,6 +74,10 @@ class RecordGateway:
             raise
         except asyncpg.PostgresError as error:
             sqlstate = str(getattr(error, "sqlstate", "") or "")
+            if sqlstate == FORGOTTEN_STATEMENT:
+                # Somebody deallocated what the driver had prepared: of no use to anybody any more.
+                self.connection.terminate()
+                raise CallMustEnd(sqlstate, "the connection lost its prepared statements") from error
             if sqlstate in CALL_ENDING_SQLSTATES:
                 raise CallMustEnd(sqlstate, str(error)) from error
             raise StatementRefused(sqlstate, str(error)) from error

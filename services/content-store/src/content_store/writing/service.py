@@ -19,9 +19,9 @@ from content_store.access.rules import may_select_table
 from content_store.access.users import LoadedUser, load_user
 from content_store.caches.flush import CacheFlushFailed, flush_groups, requested
 from content_store.calls.committing import CommitRefused, commit, rollback
+from content_store.calls.connections import acquire, give_back
 from content_store.calls.environment import StoreEnvironment
 from content_store.calls.errors import TreeLockNeeded, problem_of
-from content_store.calls.service import acquire
 from content_store.calls.tree_lock import TreeLock, TreeLockHook, needed_lock, take_tree_lock
 from content_store.calls.witness import ChangeWitness
 from content_store.capture.grouping import group_rows
@@ -38,7 +38,8 @@ from content_store.records.gateway import RecordGateway
 from content_store.scope.child_relations import RecordKey
 from content_store.workspaces.rules import may_use
 from content_store.writing.errors import HistoryEntryNotFoundError, WriteRefusedError
-from content_store.writing.rollback import RollbackPlan, rollback_plan
+from content_store.writing.places import move_target
+from content_store.writing.rollback import PLACE, RollbackPlan, not_restored, rollback_plan
 
 logger = get_logger(__name__)
 _REFUSED_AS_A_WHOLE: Final = (
@@ -143,7 +144,15 @@ class RecordWriter:
         async def work(run: _Run) -> tuple[Written, DataHandler]:
             plan = await self._rollback_plan(run, table, uid, entry)
             written, handler = await self._process(run, plan.datamap(table, uid), plan.cmdmap(table, uid))
-            written.skipped = plan.skipped
+            if deletion := plan.deletion(table, uid):
+                # Afterwards: what is deleted in the same run is not written, and cannot be moved.
+                deleted = await handler.process(None, deletion)
+                written.result.outcomes += deleted.outcomes
+                written.result.errorLog += deleted.errorLog
+            rows = await run.gateway.select(table, {"uid": uid})
+            missing = not_restored(self._env.schema.tables[table], plan, rows[0]) if rows else []
+            missing += [PLACE for outcome in written.result.failed if outcome.operation == "move"]
+            written.skipped = list(dict.fromkeys([*plan.skipped, *missing]))
             return written, handler
 
         # Going back may move or delete a page.
@@ -162,7 +171,10 @@ class RecordWriter:
         entries = await history.since(table, uid, entry, run.writer.workspace)
         if not entries:
             raise HistoryEntryNotFoundError(entry=entry)
-        return rollback_plan(described, entries, row)
+        plan = rollback_plan(described, entries, row)
+        if plan.place is not None:
+            plan.target = await move_target(run.gateway, described, row, plan.place)
+        return plan
 
     async def _repeated(self, writer: Writer, lock: TreeLock, work: Work) -> Written:
         for attempt in range(self._env.limits.retries + 1):
@@ -205,7 +217,7 @@ class RecordWriter:
                 await asyncio.shield(rollback(connection, transaction))
                 raise
         finally:
-            await asyncio.shield(self._applies.release(connection))
+            await give_back(self._env, self._applies, connection)
         self._published()
         await self._after_commit(handler, written)
         return written

@@ -44,6 +44,13 @@ _STATEMENTS = (
       DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION capture.require_taken()
     """,
     "ALTER TABLE capture.transaction_without_call ENABLE ALWAYS TRIGGER require_taken",
+    # What was answered is part of the verdict.
+    "DROP TRIGGER keep_verdict ON public.call_outcome",
+    """
+    CREATE TRIGGER keep_verdict BEFORE UPDATE OF verdict, judged, result ON public.call_outcome
+      FOR EACH ROW EXECUTE FUNCTION capture.keep_verdict()
+    """,
+    "ALTER TABLE public.call_outcome ENABLE ALWAYS TRIGGER keep_verdict",
     "REVOKE ALL ON capture.transaction_without_call FROM PUBLIC",
     "REVOKE ALL ON FUNCTION capture.require_taken() FROM PUBLIC",
 )
