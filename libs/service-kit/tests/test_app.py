@@ -130,7 +130,7 @@ async def test_a_problem_is_a_problem_document(http: AsyncClient) -> None:
         (b'{"body": "\\ud800"}', 400, "unreadable_body"),
         (b"[" * 1000, 400, "unreadable_body"),
         (b"[" * 101 + b"]" * 101, 400, "unreadable_body"),
-        (b'{"a":' * 300 + b"1" + b"}" * 300, 400, "unreadable_body"),
+        (b'{"a":' * 101 + b"1" + b"}" * 101, 400, "unreadable_body"),
         (b'{"size": 1}', 422, "invalid_request"),
         (b'{"body": 1}', 422, "invalid_request"),
         (b'{"body": "a", "size": "+5"}', 422, "invalid_request"),

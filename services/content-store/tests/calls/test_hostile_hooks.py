@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from uuid import UUID
 
+import asyncpg
 import pytest
 from content_store.calls import committing
 from content_store.calls.errors import CallExists, CallLocked, CallUncertain
 from content_store.datahandler.hooks import DataHandlerHook, Fields, Status
 from content_store.datahandler.run import HandlerRun
+from content_store.writing.errors import WriteRefusedError
+from content_store.writing.service import RecordWriter, Writer
 from remit_contracts.actor import ActorContext
 from remit_contracts.calls import CallOutcome, OpenRequest, RehearsalRequest, RehearsedCallRequest
 from remit_contracts.scope import EffectiveAssignmentScope, PageRoot
@@ -179,3 +182,31 @@ async def test_a_rehearsal_stays_nothing_of_whatever_a_hook_begins(store: TestSt
     result = await store.with_hooks(hook).rehearsals.rehearse(uuid7(), asked)
     assert result.calls[0].outcome is CallOutcome.UNKNOWN
     assert [await store.value(HEADER, uid) for uid in (9, 7)] == ["Hours", "Foreign"]
+
+
+class AtTheEnd(DataHandlerHook):
+    """Sends statements when everything is done."""
+
+    def __init__(self, *sql: str) -> None:
+        self._sql = sql
+
+    async def after_all_operations(self, run: HandlerRun) -> None:
+        for statement in self._sql:
+            await run.ctx.gateway.connection.execute(statement)
+
+
+@pytest.mark.req("S-67")
+@pytest.mark.parametrize(
+    "sql",
+    [("ROLLBACK", "BEGIN"), ("ROLLBACK",), ("COMMIT",), ("ROLLBACK", "BEGIN", FOREIGN, "COMMIT", "BEGIN")],
+    ids=["begun anew", "undone", "committed", "wrote on its own"],
+)
+async def test_a_write_of_a_person_is_never_told_as_written_when_a_hook_ended_it(
+    store: TestStore, sql: tuple[str, ...]
+) -> None:
+    writer = RecordWriter(store.with_hooks(AtTheEnd(*sql)).env, store.applies)
+    with pytest.raises((WriteRefusedError, asyncpg.PostgresError)):
+        await writer.write(Writer(1, 0), {"tt_content": {"9": {"header": "in"}}}, {})
+    assert [await store.value(HEADER, uid) for uid in (9, 7)] == ["Hours", "Foreign"]
+    again = await RecordWriter(store.env, store.applies).write(Writer(1, 0), {"tt_content": {"9": {"header": "n"}}}, {})
+    assert [outcome.status for outcome in again.result.outcomes] == ["written"]

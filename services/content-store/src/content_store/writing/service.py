@@ -42,6 +42,7 @@ from content_store.writing.places import move_target
 from content_store.writing.rollback import PLACE, RollbackPlan, not_restored, rollback_plan
 
 logger = get_logger(__name__)
+_REQUEST: Final = "request"
 _REFUSED_AS_A_WHOLE: Final = (
     Refusal,
     UndoNeeded,
@@ -208,7 +209,13 @@ class RecordWriter:
                 run = await self._begin(
                     RecordGateway(connection, self._env.schema, self._env.schema_name), writer, lock
                 )
+                guests = self._env.has_guests
+                if guests:
+                    await run.gateway.savepoint("SAVEPOINT", _REQUEST)
                 written, handler = await work(run)
+                if guests:
+                    # Refused where a hook ended the transaction and began another: what was reported is not in this one.
+                    await run.gateway.savepoint("RELEASE SAVEPOINT", _REQUEST)
                 if tags := requested(handler.ctx.flush_requests, "tags"):
                     await self._env.caches.flush_tags(run.gateway, tags)
                 await self._publish(connection, run)
