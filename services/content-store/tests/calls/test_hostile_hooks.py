@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from uuid import UUID
 
 import asyncpg
@@ -14,10 +15,10 @@ from content_store.datahandler.run import HandlerRun
 from content_store.writing.errors import WriteRefusedError
 from content_store.writing.service import RecordWriter, Writer
 from remit_contracts.actor import ActorContext
-from remit_contracts.calls import CallOutcome, OpenRequest, RehearsalRequest, RehearsedCallRequest
+from remit_contracts.calls import CallOutcome, OpenRequest, Operation, RehearsalRequest, RehearsedCallRequest
 from remit_contracts.scope import EffectiveAssignmentScope, PageRoot
 from service_kit.ids import uuid7
-from store_support.calls import TestStore, apply_request, update
+from store_support.calls import TestStore, apply_request, command, update
 
 HALL = EffectiveAssignmentScope(pages=(PageRoot(page=10),))
 HEADER = "SELECT header FROM tt_content WHERE uid = $1"
@@ -76,6 +77,17 @@ async def test_what_a_hook_committed_under_a_verdict_of_its_own_is_never_told_as
 
 def request(run_id: UUID | None = None) -> OpenRequest:
     return OpenRequest(run_id=run_id or uuid7(), lease_epoch=1, actor=ActorContext(user_uid=1), tool="t")
+
+
+def rehearsal(*operations: Operation) -> RehearsalRequest:
+    asked = list(operations) or [update("tt_content", 9, header="in")]
+    return RehearsalRequest(
+        run_id=uuid7(),
+        lease_epoch=1,
+        actor=ActorContext(user_uid=1),
+        scope=None,
+        calls=[RehearsedCallRequest(key="1", tool="t", operations=asked)],
+    )
 
 
 @pytest.mark.req("S-58")
@@ -137,6 +149,23 @@ async def test_a_caller_that_goes_away_at_the_commit_hears_later_that_it_was_com
     await calls.close()
 
 
+class HidesAFailure(DataHandlerHook):
+    """Lets the transaction fail when the commands are done, and hides it."""
+
+    async def after_commands(self, run: HandlerRun) -> None:
+        with contextlib.suppress(asyncpg.PostgresError):
+            await run.ctx.gateway.connection.execute("SELECT 1 / 0")
+
+
+@pytest.mark.req("S-57", "S-67")
+async def test_a_failure_a_hook_hides_in_a_rehearsal_is_said_and_is_no_error_of_the_request(store: TestStore) -> None:
+    result = await store.with_hooks(HidesAFailure()).rehearsals.rehearse(
+        uuid7(), rehearsal(command("tt_content", 9, "delete", 1))
+    )
+    assert result.calls[0].outcome is CallOutcome.UNKNOWN
+    assert await store.value(HEADER, 9) == "Hours"
+
+
 class CancelsAfterCommit(DataHandlerHook):
     """Defers a callback that raises a cancellation of its own."""
 
@@ -172,14 +201,7 @@ async def test_resolving_another_runs_call_in_flight_never_says_it_was_undone(st
 @pytest.mark.req("S-67")
 async def test_a_rehearsal_stays_nothing_of_whatever_a_hook_begins(store: TestStore) -> None:
     hook = Sends("ROLLBACK", "BEGIN", "SET CONSTRAINTS ALL IMMEDIATE", FOREIGN, "COMMIT")
-    asked = RehearsalRequest(
-        run_id=uuid7(),
-        lease_epoch=1,
-        actor=ActorContext(user_uid=1),
-        scope=None,
-        calls=[RehearsedCallRequest(key="1", tool="t", operations=[update("tt_content", 9, header="in")])],
-    )
-    result = await store.with_hooks(hook).rehearsals.rehearse(uuid7(), asked)
+    result = await store.with_hooks(hook).rehearsals.rehearse(uuid7(), rehearsal())
     assert result.calls[0].outcome is CallOutcome.UNKNOWN
     assert [await store.value(HEADER, uid) for uid in (9, 7)] == ["Hours", "Foreign"]
 

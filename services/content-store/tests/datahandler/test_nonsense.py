@@ -63,7 +63,7 @@ _CASES: list[tuple[Any, Any, str]] = [
     ({"tt_content": {"NEW1": {"pid": 2, "title": {"a": 1}}}}, None, "invalid_value"),
     ({"tt_content": {"NEW1": {"pid": 2, "related": {"a": 1}}}}, None, "invalid_value"),
     ({"tt_content": {"NEW1": {"pid": 2, "sys_language_uid": "x"}}}, None, "invalid_value"),
-    ({"tt_content": {"NEW1": {"pid": 2, "l10n_parent": "9" * 30}}}, None, "value_not_storable"),
+    ({"tt_content": {"NEW1": {"pid": 2, "l10n_parent": "9" * 30}}}, None, "invalid_value"),
     (None, {"tt_content": {"NEW1": {"delete": 1}}}, "invalid_record_id"),
     (None, {"tt_content": {"1": "delete"}}, "invalid_cmdmap"),
     (None, {"pages": {"2": {"explode": 1}}}, "unknown_command"),

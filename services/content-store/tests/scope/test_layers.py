@@ -6,7 +6,7 @@ from typing import Any
 
 import asyncpg
 import pytest
-from content_store.datahandler.handler import DataHandler
+from content_store.datahandler.handler import DataHandler, HandlerActor
 from content_store.datahandler.hooks import DataHandlerHook, Fields, Status
 from content_store.datahandler.run import HandlerRun
 from remit_contracts.calls import CallOutcome, CallResult, Datamap, RollbackReason
@@ -209,3 +209,112 @@ async def test_without_a_scope_the_same_administrator_writes_anywhere(store: Tes
     assert (result.outcome, result.changes.refused) == (CallOutcome.COMMITTED, ())
     assert refusals(await call(store, update("tt_content", 7, header="y"), scope=NAMED))
     assert await store.value(HEADER, 7) == "x"
+
+
+PAGES_ONLY = EffectiveAssignmentScope(pages=(PageRoot(page=10, depth=9),), tables=("pages",))
+ENGLISH = EffectiveAssignmentScope(pages=(PageRoot(page=10, depth=9),), languages=(0,))
+BRANCH = EffectiveAssignmentScope(pages=(PageRoot(page=10, depth=99),))
+
+
+class DoesAnother(DataHandlerHook):
+    """Does something through a handler that knows of no scope, or by plain SQL, whenever page 10 is written."""
+
+    def __init__(self, what: str | dict[str, Any]) -> None:
+        self._what = what
+
+    async def after_database_operations(
+        self, run: HandlerRun, status: Status, table: str, record_id: str, uid: int, fields: Fields
+    ) -> None:
+        if (table, uid) != ("pages", 10):
+            return
+        if isinstance(self._what, str):
+            await run.ctx.gateway.connection.execute(self._what)
+        else:
+            own = DataHandler(run.ctx.gateway, HandlerActor(run.ctx.policy.user), sites=run.ctx.sites)
+            await own.process({}, self._what)
+
+
+async def done_by_a_hook(store: TestStore, what: str | dict[str, Any], scope: EffectiveAssignmentScope) -> CallResult:
+    return await call(store.with_hooks(DoesAnother(what)), update("pages", 10, nav_title="x"), scope=scope)
+
+
+@pytest.mark.req("S-65", "S-46", "S-51", "S-53")
+@pytest.mark.parametrize(
+    ("scope", "uid", "what"),
+    [
+        (PAGES_ONLY, 9, "UPDATE tt_content SET deleted = 1 WHERE uid = 9"),
+        (PAGES_ONLY, 9, "DELETE FROM tt_content WHERE uid = 9"),
+        (PAGES_ONLY, 9, {"tt_content": {"9": {"delete": 1}}}),
+        (ENGLISH, 8, "UPDATE tt_content SET deleted = 1 WHERE uid = 8"),
+        (ENGLISH, 8, {"tt_content": {"8": {"delete": 1}}}),
+        (ENGLISH, 8, {"tt_content": {"5": {"delete": 1}}}),
+    ],
+)
+async def test_a_deletion_that_goes_along_with_nothing_is_held_to_table_and_language_lists(
+    store: TestStore, scope: EffectiveAssignmentScope, uid: int, what: str | dict[str, Any]
+) -> None:
+    there = "SELECT count(*) FROM tt_content WHERE uid = $1 AND deleted = 0"
+    result = await done_by_a_hook(store, what, scope)
+    reason = "table_not_allowed" if scope is PAGES_ONLY else "language_not_allowed"
+    assert (result.outcome, result.reason) == (CallOutcome.ROLLED_BACK, RollbackReason.VIOLATION)
+    assert refusals(result) == [("effect", "tt_content", uid, reason, True)]
+    assert await store.value(there, uid) == 1
+    control = await done_by_a_hook(store.with_env(effect_check=False), what, scope)
+    assert (control.outcome, await store.value(there, uid)) == (CallOutcome.COMMITTED, 0)
+
+
+@pytest.mark.req("S-65", "S-46")
+@pytest.mark.parametrize(
+    ("scope", "what", "gone"),
+    [
+        (PAGES_ONLY, {"pages": {"100": {"delete": 1}}}, [("pages", 31), ("pages", 1000), ("tt_content", 6)]),
+        (ENGLISH, {"pages": {"100": {"delete": 1}}}, [("tt_content", 6)]),
+        (
+            EffectiveAssignmentScope(pages=(PageRoot(page=10),), tables=("tt_content", "pages")),
+            {"tt_content": {"5": {"delete": 1}}},
+            [("tt_content", 8), ("sys_file_reference", 50)],
+        ),
+    ],
+)
+async def test_what_an_unguarded_handler_deletes_along_goes_by_position(
+    store: TestStore, scope: EffectiveAssignmentScope, what: dict[str, Any], gone: list[tuple[str, int]]
+) -> None:
+    if scope is ENGLISH:
+        # The German page is a translation of what is deleted, so its language counts (S-39); without it, position does.
+        result = await done_by_a_hook(store, what, scope)
+        assert refusals(result) == [("effect", "pages", 31, "language_not_allowed", True)]
+        await store.rows("DELETE FROM pages WHERE uid = 31")
+    result = await done_by_a_hook(store, what, scope)
+    assert (result.outcome, refusals(result)) == (CallOutcome.COMMITTED, [])
+    for table, uid in gone:
+        assert await store.value(f"SELECT deleted FROM {table} WHERE uid = $1", uid) == 1
+
+
+@pytest.mark.req("S-30", "S-51", "S-52")
+async def test_a_translation_of_a_record_outside_is_found_without_layer_two(store: TestStore) -> None:
+    adopted = update("tt_content", 8, l18n_parent=7)
+    parent = "SELECT l18n_parent FROM tt_content WHERE uid = 8"
+    bare = store.with_env(scope_hook=False)
+    result = await call(bare, adopted)
+    assert (result.outcome, refusals(result)) == (
+        CallOutcome.ROLLED_BACK,
+        [("effect", "tt_content", 8, "outside_scope", True)],
+    )
+    assert await store.value(parent) == 5
+    assert (await call(bare, update("tt_content", 8, l18n_parent=9))).outcome is CallOutcome.COMMITTED
+    assert await store.value(parent) == 9
+    await call(bare.with_env(effect_check=False), adopted)
+    assert await store.value(parent) == 7
+
+
+@pytest.mark.req("S-08", "S-53")
+async def test_a_page_a_hook_puts_below_itself_is_taken_back(store: TestStore) -> None:
+    circle, above = "UPDATE pages SET pid = 100 WHERE uid = 10", "SELECT pid FROM pages WHERE uid = 10"
+    result = await done_by_a_hook(store, circle, BRANCH)
+    assert (result.outcome, refusals(result)) == (
+        CallOutcome.ROLLED_BACK,
+        [("effect", "pages", 10, "outside_scope", True)],
+    )
+    assert await store.value(above) == 1
+    await done_by_a_hook(store.with_env(effect_check=False), circle, BRANCH)
+    assert await store.value(above) == 100

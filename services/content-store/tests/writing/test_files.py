@@ -75,6 +75,28 @@ async def test_references_name_files_of_the_users_mounts(site: StoreUnderTest) -
     assert await status(site, "sys_file_reference", "NEW1", 2, uid_local=4, **reference) == "vetoed"
 
 
+@pytest.mark.req("R-091")
+@pytest.mark.parametrize("user", [1, 2])
+async def test_a_file_is_read_from_a_value_as_the_field_reads_it(site: StoreUnderTest, user: int) -> None:
+    reference: dict[str, Any] = {"pid": 10, "uid_foreign": 100, "tablenames": "tt_content", "fieldname": "image"}
+    values: list[Any] = [[4], "4,", "4,1", "1,4", "sys_file_4", ["sys_file_4"], "x", "\u00b2", {"uid": 1}, "NEW9"]
+    if user == 1:
+        values += [[2], "2,", "2,1", "1,2", ["sys_file_2"], " 2 "]
+    for value in values:
+        found = await status(site, "sys_file_reference", "NEW1", user, **reference, uid_local=value)
+        assert (value, found) == (value, "vetoed")
+    for value in (1, [1], "1,", ["sys_file_1"], 0):
+        found = await status(site, "sys_file_reference", "NEW1", user, **reference, uid_local=value)
+        assert (value, found) == (value, "written")
+
+
+@pytest.mark.req("R-091")
+async def test_metadata_is_not_given_another_file_by_a_list(site: StoreUnderTest) -> None:
+    for value in (2, [2], "2,", ["sys_file_2"], "\u00b2"):
+        assert await status(site, "sys_file_metadata", "1", file=value) == "vetoed"
+    assert await site.owner.fetchval("SELECT file FROM sys_file_metadata WHERE uid = 1") == 1
+
+
 async def test_metadata_needs_a_mount_that_may_be_written(site: StoreUnderTest) -> None:
     found = [await status(site, "sys_file_metadata", str(file), title="x") for file in (1, 2, 3)]
     assert found == ["written", "vetoed", "vetoed"]

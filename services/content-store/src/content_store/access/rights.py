@@ -10,6 +10,7 @@ from content_store.access.policy import BackendUser, Denial, PagePermission, Row
 from content_store.access.repository import AccessRepository
 from content_store.access.rules import PageRights
 from content_store.access.users import Queries
+from content_store.datahandler.pointers import read_number, translated_uid
 from content_store.schema.model import Schema, TableSchema
 from content_store.workspaces.rules import Workspace, narrowing_mounts
 
@@ -76,7 +77,7 @@ class BackendAccess:
         described = self._schema.tables.get(table)
         if described is None:
             return denial("unknown_table", table=table)
-        if table == "pages" and (translated := _translated_page(described, row)):
+        if table == "pages" and (translated := translated_uid(described, row)):
             return await self._page_bits(translated, PagePermission.EDIT_PAGE)
         if not rules.fits_root_level(described, pid):
             return denial("root_level", table=table, page=pid)
@@ -130,8 +131,8 @@ class BackendAccess:
             return denial("unknown_table", table=table)
         if self._user.admin:
             return None
-        language = _int(row.get(described.language_field)) if described.language_field else 0
-        if described.language_field and not self.may_use_language(language):
+        language = read_number(row.get(described.language_field)) if described.language_field else 0
+        if language is None or (described.language_field and not self.may_use_language(language)):
             return denial("language", language=language)
         if refused := rules.refused_value(described, row, self._user):
             return denial("auth_mode", table=table, field=refused[0], value=refused[1])
@@ -167,7 +168,7 @@ class BackendAccess:
         if self._user.admin:
             return None
         if table == "pages":
-            page = _translated_page(described, row) or _int(row.get("t3ver_oid")) or _int(row.get("uid"))
+            page = translated_uid(described, row) or _int(row.get("t3ver_oid")) or _int(row.get("uid"))
             return await self._page_bits(page, page_bits, may_be_deleted=True)
         pid = _int(row.get("pid"))
         if pid == 0:
@@ -230,15 +231,5 @@ def _content_bits(table: str, with_pages: bool) -> PagePermission:
     return PagePermission.EDIT_CONTENT
 
 
-def _translated_page(pages: TableSchema, row: Row) -> int:
-    """Uid of the page a page translation translates, 0 for a page of the default language."""
-    if pages.language_field is None or pages.parent_field is None or _int(row.get(pages.language_field)) <= 0:
-        return 0
-    return _int(row.get(pages.parent_field))
-
-
 def _int(value: object) -> int:
-    try:
-        return int(value) if isinstance(value, int | str) and value != "" else 0
-    except ValueError:
-        return 0
+    return read_number(value) or 0

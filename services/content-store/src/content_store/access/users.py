@@ -180,7 +180,7 @@ def _any_bits(rows: Sequence[Row], name: str) -> int:
 def _int(value: Any, default: int = 0) -> int:
     try:
         return int(value) if value is not None else default
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return default
 
 

@@ -28,6 +28,7 @@ from service_kit.auth import ServiceAssertion, require_service
 from service_kit.problems import problem_responses
 from service_kit.routing import Router
 
+from content_store.calls.connections import Pool, acquire
 from content_store.calls.environment import StoreEnvironment
 from content_store.calls.errors import (
     ActorMismatch,
@@ -50,7 +51,7 @@ from content_store.calls.errors import (
 )
 from content_store.calls.interactive import OpenCalls
 from content_store.calls.rehearsal import RehearsalService
-from content_store.calls.service import CallService, Pool, acquire
+from content_store.calls.service import CallService
 from content_store.records.gateway import RecordGateway
 from content_store.scope.claims import ClaimCheck
 from content_store.scope.topology import PageTopology

@@ -24,6 +24,7 @@ from content_store.capture.model import CapturedRow, RowDelta
 from content_store.capture.reader import take_capture
 from content_store.records.errors import CALL_ENDING_SQLSTATES, CallMustEnd
 from content_store.records.gateway import RecordGateway
+from content_store.records.lost import LOST
 from content_store.scope.checker import AssignmentScopeChecker
 from content_store.scope.child_relations import RecordKey
 from content_store.scope.effect import EFFECT, AssignmentScopeEffect, NotJudgeable
@@ -117,13 +118,16 @@ async def judge(
 async def _captured(gateway: RecordGateway, call_id: UUID | None) -> list[CapturedRow]:
     try:
         return await take_capture(gateway.connection, call_id)
+    except LOST:
+        raise
     except CaptureError as error:
         raise CallRolledBack(RollbackReason.COMMIT_REFUSED, "transaction_lost") from error
     except asyncpg.PostgresError as error:
         sqlstate = str(getattr(error, "sqlstate", "") or "")
         if sqlstate in CALL_ENDING_SQLSTATES:
             raise CallMustEnd(sqlstate, str(error)) from error
-        raise
+        # A hook hid that the transaction had failed.
+        raise CallRolledBack(RollbackReason.COMMIT_REFUSED, "transaction_lost") from error
 
 
 async def _violations(

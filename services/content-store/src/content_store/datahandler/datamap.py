@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from content_store.datahandler.datamap_insert import insert_entry
@@ -11,6 +12,7 @@ from content_store.datahandler.errors import ErrorCode, Refusal
 from content_store.datahandler.guard import guarded
 from content_store.datahandler.hooks import HookVeto
 from content_store.datahandler.log import LogAction
+from content_store.datahandler.pointers import canonical_pointers, with_known_pointers
 from content_store.datahandler.remap import finish_waiting
 from content_store.datahandler.result import NOT_CARRIED_OUT, EntryOutcome
 from content_store.datahandler.savepoints import SYNC_SAVEPOINT, restore_run
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 async def process_datamap(run: HandlerRun) -> None:
     """Writes all entries of ``run.datamap``. Refused entries are skipped, logged and reported."""
+    _read_pointers(run)
     for hook in run.ctx.hooks:
         await hook.before_start(run)
     submitted = _copied(run.datamap)
@@ -45,6 +48,17 @@ async def process_datamap(run: HandlerRun) -> None:
     await finish_waiting(run, savepoints)
     for hook in run.ctx.hooks:
         await hook.after_all_operations(run)
+
+
+def _read_pointers(run: HandlerRun) -> None:
+    # Everybody sees the same language and original, hooks included; what cannot be read is refused with its entry.
+    for name, rows in run.datamap.items():
+        table = run.ctx.schema.tables.get(name)
+        if table is None:
+            continue
+        for row in rows.values():
+            with suppress(Refusal):
+                row.update(canonical_pointers(table, row))
 
 
 def _copied(datamap: DataMap) -> DataMap:
@@ -105,6 +119,8 @@ async def _entry(run: HandlerRun, outcome: EntryOutcome, row: dict[str, Any]) ->
             raise HookVeto("A hook keeps this entry from being written")
         submitted = changed
     await check_table(run, table)
+    schema = run.ctx.table(table)
+    submitted = with_known_pointers(run, schema, canonical_pointers(schema, submitted))
     if outcome.operation == "new":
         await insert_entry(run, outcome, submitted)
     else:

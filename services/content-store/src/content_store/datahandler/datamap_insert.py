@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from content_store.datahandler.bound_fields import name_bound
 from content_store.datahandler.defaults import PERMISSION_COLUMNS, new_record_defaults
+from content_store.datahandler.entries import read_uid
 from content_store.datahandler.errors import ErrorCode, Refusal
 from content_store.datahandler.fields import Target, add_diff_source, check_fields, name_dropped
+from content_store.datahandler.pointers import check_originals, deny, translated_uid
 from content_store.datahandler.remap import schedule_tasks
 from content_store.datahandler.sorting import Placement, after_record, find_anchor, first_on_page, make_room
 from content_store.datahandler.writer import insert_record
 from content_store.records.overlay import VersionState
 
 if TYPE_CHECKING:
-    from content_store.access.policy import Denial
     from content_store.datahandler.result import EntryOutcome
     from content_store.datahandler.run import HandlerRun
     from content_store.records.gateway import Row
     from content_store.schema.model import TableSchema
+
+__all__ = ["Destination", "default_page", "deny", "insert_entry", "resolve_destination"]
 
 
 @dataclass(frozen=True)
@@ -38,16 +41,6 @@ class Destination:
     original: Row | None = None
 
 
-def deny(denial: Denial | None) -> None:
-    """Turns a missing right into a refusal.
-
-    Raises:
-        Refusal: there is a denial.
-    """
-    if denial is not None:
-        raise Refusal(denial.code, denial.message, denial.data or {}, denied=True)
-
-
 async def insert_entry(run: HandlerRun, outcome: EntryOutcome, submitted: dict[str, Any]) -> None:
     """Writes a new record and names it in the outcome and the placeholder map.
 
@@ -55,12 +48,12 @@ async def insert_entry(run: HandlerRun, outcome: EntryOutcome, submitted: dict[s
         Refusal: no place for it, a missing right, a value that cannot be used.
     """
     table = run.ctx.table(outcome.table)
-    submitted = _known_pointers(run, table, submitted)
-    original = await _translated_page(run, table, submitted)
-    goal = await resolve_destination(run, table, submitted.get("pid"), original)
-    submitted = await _with_language(run, table, goal.page, submitted)
+    submitted, goal = await _goal(run, table, submitted)
+    original = goal.original
     await _check_rights(run, table, goal.page, submitted, original)
     base = await new_record_defaults(run.ctx, table, goal.page, submitted)
+    # A default has to be allowed like a value that is given.
+    deny(await run.ctx.policy.edit_record(table.name, {**base, **submitted}, new=True))
     if original is not None:
         base.update({name: original[name] for name in PERMISSION_COLUMNS})
     for column in table.columns.values():
@@ -70,6 +63,7 @@ async def insert_entry(run: HandlerRun, outcome: EntryOutcome, submitted: dict[s
     target = Target(table, outcome.id, 0, goal.page, None, base)
     checked = await check_fields(run, target, submitted)
     values = {**base, **checked.values}
+    await _check_pointers(run, table, goal, values)
     await add_diff_source(run, target, submitted, values)
     values.update(await _suggested_uid(run, table, submitted))
     stored = await _placed(run, table, goal, outcome.id, values)
@@ -79,6 +73,24 @@ async def insert_entry(run: HandlerRun, outcome: EntryOutcome, submitted: dict[s
     await name_bound(run, target, submitted, row, checked)
     name_dropped(run, outcome, submitted, checked)
     await schedule_tasks(run, "new", table.name, outcome.id, row["uid"], checked.tasks, stored)
+
+
+async def _goal(run: HandlerRun, table: TableSchema, submitted: dict[str, Any]) -> tuple[dict[str, Any], Destination]:
+    """The row with a language, and where it goes; a page that becomes a translation by it goes to its page."""
+    goal = await resolve_destination(run, table, submitted.get("pid"), await _translated_page(run, table, submitted))
+    submitted = await _with_language(run, table, goal.page, submitted)
+    original = await _translated_page(run, table, submitted)
+    if original is not None and goal.original is None:
+        goal = await resolve_destination(run, table, None, original)
+    return submitted, goal
+
+
+async def _check_pointers(run: HandlerRun, table: TableSchema, goal: Destination, values: Mapping[str, Any]) -> None:
+    await check_originals(run, table, 0, values)
+    judged = goal.original["uid"] if goal.original is not None else 0
+    if table.name == "pages" and translated_uid(table, values) != judged:
+        # Rights were asked for another page than the one that would be written.
+        raise Refusal(ErrorCode.INVALID_VALUE, "The page does not translate the page it was submitted for")
 
 
 async def _placed(
@@ -102,27 +114,11 @@ async def _placed(
     return stored
 
 
-def _known_pointers(run: HandlerRun, table: TableSchema, submitted: dict[str, Any]) -> dict[str, Any]:
-    # A pointer to a record this run has written already needs not wait for the end.
-    result = dict(submitted)
-    for name in (table.parent_field, table.source_field):
-        value = result.get(name or "")
-        if name and isinstance(value, str) and "NEW" in value:
-            uid = run.uid_of(table.name, value)
-            if uid is not None:
-                result[name] = uid
-    return result
-
-
 async def _translated_page(run: HandlerRun, table: TableSchema, submitted: Mapping[str, Any]) -> Row | None:
-    if table.name != "pages" or not table.parent_field or not table.language_field:
+    parent = translated_uid(table, submitted) if table.name == "pages" else 0
+    if not parent:
         return None
-    language, parent = submitted.get(table.language_field), submitted.get(table.parent_field)
-    if not str(language or "").isdigit() or not str(parent or "").isdigit() or not int(parent or 0):
-        return None
-    if int(language or 0) <= 0:
-        return None
-    page = await run.ctx.reader.record("pages", int(parent or 0))
+    page = await run.ctx.reader.record("pages", parent)
     if page is None:
         raise Refusal(ErrorCode.PAGE_NOT_FOUND, "There is no page {page} to translate", {"page": parent})
     return page
@@ -221,11 +217,9 @@ def _system_values(run: HandlerRun, table: TableSchema, place: Placement) -> dic
 
 
 async def _suggested_uid(run: HandlerRun, table: TableSchema, submitted: Mapping[str, Any]) -> dict[str, int]:
-    uid = submitted.get("uid")
-    if not isinstance(uid, int | str) or not str(uid).isdigit() or int(uid) <= 0:
+    uid = read_uid(submitted.get("uid"))
+    if uid is None or not run.ctx.policy.user.admin or (table.name, uid) not in run.root.suggested_uids:
         return {}
-    if not run.ctx.policy.user.admin or (table.name, int(uid)) not in run.root.suggested_uids:
-        return {}
-    if await run.ctx.reader.stored(table.name, int(uid)) is not None:
+    if await run.ctx.reader.stored(table.name, uid) is not None:
         raise Refusal(ErrorCode.UID_TAKEN, "{table}:{uid} exists already", {"table": table.name, "uid": uid})
-    return {"uid": int(uid)}
+    return {"uid": uid}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from content_store.datahandler.bound_fields import name_bound
-from content_store.datahandler.datamap_insert import deny
 from content_store.datahandler.errors import ErrorCode, Refusal
 from content_store.datahandler.fields import Target, add_diff_source, check_fields, name_dropped, without_unchanged
+from content_store.datahandler.pointers import check_changed_pointers, check_followed, deny
 from content_store.datahandler.remap import schedule_tasks
 from content_store.datahandler.writer import update_record
 
@@ -34,6 +34,10 @@ async def update_entry(run: HandlerRun, outcome: EntryOutcome, submitted: dict[s
     target = Target(table, outcome.id, uid, row["pid"], row, {})
     checked = await check_fields(run, target, submitted)
     values = dict(checked.values)
+    _refuse_waiting_page(table, checked.tasks)
+    await check_changed_pointers(run, table, row, values)
+    if "l10n_state" in run.submitted.get((table.name, outcome.id), ()):
+        await check_followed(run, table, row)
     if values or checked.tasks or not checked.dropped:
         await add_diff_source(run, target, submitted, values)
     changes = without_unchanged(target, values, _mm_fields(table))
@@ -49,6 +53,14 @@ async def update_entry(run: HandlerRun, outcome: EntryOutcome, submitted: dict[s
         outcome.status = "written"
     await name_bound(run, target, submitted, {**row, **changes}, checked)
     name_dropped(run, outcome, submitted, checked)
+
+
+def _refuse_waiting_page(table: TableSchema, tasks: list[RemapTask]) -> None:
+    # Which page is translated decides about the rights: it has to be known before.
+    waiting = next((t for t in tasks if table.name == "pages" and t.field == table.parent_field), None)
+    if waiting is not None:
+        data = {"name": ",".join(waiting.tokens)}
+        raise Refusal(ErrorCode.UNKNOWN_PLACEHOLDER, "Nothing was written for {name}", data)
 
 
 async def _check_rights(run: HandlerRun, table: TableSchema, row: Row, submitted: dict[str, Any]) -> None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from content_store.datahandler.defaults import PERMISSION_COLUMNS
 from content_store.datahandler.diffsource import diff_source
 from content_store.datahandler.errors import ErrorCode
+from content_store.datahandler.pointers import read_number, translated_uid
 from content_store.datahandler.run import RemapTask
 from content_store.datahandler.slugs import check_slug
 from content_store.datahandler.values.check import check_value
-from content_store.datahandler.values.field import KEEP, FieldContext, as_int
+from content_store.datahandler.values.field import KEEP, FieldContext, as_int, is_finite
 
 if TYPE_CHECKING:
     from content_store.datahandler.result import EntryOutcome
@@ -88,12 +89,17 @@ async def check_fields(run: HandlerRun, target: Target, submitted: Mapping[str, 
         context = FieldContext(
             run, table, column, target.record_id, target.uid, target.status, target.page, target.current, language
         )
+        if not is_finite(value):
+            raise context.refuse("a finite number is expected")
         if column.type == "slug":
             slugs.append(context)
             continue
         result = await check_value(context, value, checked.tasks)
         if result is not KEEP:
             checked.values[name] = result
+        elif column.type == "language":
+            # Not among the languages of the user.
+            checked.dropped[name] = ErrorCode.FIELD_NOT_ALLOWED
     for context in slugs:
         record = {**whole, **checked.values}
         checked.values[context.column.name] = await check_slug(context, submitted[context.column.name], record)
@@ -120,11 +126,7 @@ def name_dropped(run: HandlerRun, outcome: EntryOutcome, submitted: Mapping[str,
 
 
 def _language(table: TableSchema, whole: Mapping[str, Any]) -> int:
-    value = whole.get(table.language_field or "", 0)
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        return 0
+    return read_number(whole.get(table.language_field or "", 0)) or 0
 
 
 def _may_write(run: HandlerRun, table: TableSchema, name: str) -> bool:
@@ -175,10 +177,10 @@ async def add_diff_source(
     if not name or name not in table.db_columns or not table.parent_field:
         return
     whole = {**(target.current or {}), **values}
-    parent = whole.get(table.parent_field)
+    parent = translated_uid(table, whole)
     original: Row | None = None
-    if _language(table, whole) > 0 and isinstance(parent, int | str) and str(parent).isdigit() and int(parent):
-        original = await run.ctx.reader.stored(table.name, int(parent))
+    if parent:
+        original = await run.ctx.reader.stored(table.name, parent)
     elif target.current is None:
         return
     if target.current is not None and name in submitted:
@@ -213,6 +215,6 @@ def same_value(table: TableSchema, name: str, stored: Any, value: Any) -> bool:
     if column is not None and column.type == "int":
         try:
             return int(stored) == int(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return False
     return str(stored) == str(value)

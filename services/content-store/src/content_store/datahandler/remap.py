@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from content_store.datahandler.guard import guarded
 from content_store.datahandler.hooks import HookVeto
 from content_store.datahandler.log import LogAction, LogLevel
-from content_store.datahandler.relations.csv import Reference, parse_reference
+from content_store.datahandler.relations.csv import Reference, format_reference, parse_reference, parse_references
 from content_store.datahandler.relations.foreign_field import attach
 from content_store.datahandler.result import EntryOutcome
 from content_store.datahandler.run import RemapTask, WaitingOperation
@@ -121,9 +121,24 @@ async def _write_relation(run: HandlerRun, task: RemapTask, uid: int) -> None:
         return
     field = FieldContext(run, table, column, task.record_id, uid, task.status, row["pid"], row)
     value = await stored_value(field, tokens, spec)
+    before = await _mm_targets(run, task, spec, uid)
     await write_targets(run, spec, task.table, uid, tokens)
     if task.write_value or spec.storage == "foreign_field":
-        await _write_value(run, task, uid, value)
+        relation = None if before is None else (before, list_of(parse_references(tokens, spec), spec))
+        await _write_value(run, task, uid, value, relation)
+
+
+async def _mm_targets(run: HandlerRun, task: RemapTask, spec: RelationSpec, uid: int) -> str | None:
+    """The targets a waiting field has so far, for the history; ``None`` where the field itself holds enough."""
+    if spec.storage != "mm" or task.inside is not None or not task.write_value:
+        return None
+    rows = (await run.ctx.mm.rows_of(spec, task.table, [uid]))[uid]
+    return list_of(run.ctx.mm.targets(spec, rows), spec)
+
+
+def list_of(references: Iterable[Reference], spec: RelationSpec) -> str:
+    """Targets as a text that tells them all: with the table's name where there are several tables (pure)."""
+    return ",".join(dict.fromkeys(format_reference(r, spec) for r in references if r.uid))
 
 
 def _column(run: HandlerRun, task: RemapTask, uid: int) -> Column | None:
@@ -172,16 +187,21 @@ def register_mm(run: HandlerRun, spec: RelationSpec, table: str, uid: int, targe
             run.ctx.references.register(target.table, target.uid)
 
 
-async def _write_value(run: HandlerRun, task: RemapTask, uid: int, value: Any) -> None:
+async def _write_value(
+    run: HandlerRun, task: RemapTask, uid: int, value: Any, relation: tuple[str, str] | None = None
+) -> None:
+    # ``relation``: targets before and after. The field only counts them, a history of counts brings nothing back.
     table = run.ctx.table(task.table)
     row = await run.ctx.reader.stored(task.table, uid)
     if row is None:
         return
     if task.inside is not None:
         value = _inside(row, task, value)
-    if str(row.get(task.field)) == str(value):
+    exchanged = relation is not None and relation[0] != relation[1]
+    if str(row.get(task.field)) == str(value) and not exchanged:
         return
-    await update_record(run, table, row, {task.field: value})
+    relations = {task.field: relation} if relation is not None else None
+    await update_record(run, table, row, {task.field: value}, relations=relations)
 
 
 def _inside(row: Mapping[str, Any], task: RemapTask, value: Any) -> str:

@@ -41,6 +41,7 @@ class RunSnapshot:
     waiting: int
     exchange: dict[tuple[str, int], set[str]]
     page_children: dict[tuple[str, int], int]
+    paste_datamap: dict[str, dict[str, dict[str, Any]]]
 
 
 def snapshot_context(ctx: RunContext) -> ContextSnapshot:
@@ -80,6 +81,10 @@ def _copy(records: RecordMap) -> RecordMap:
     return defaultdict(dict, {table: dict(uids) for table, uids in records.items()})
 
 
+def _copy_rows(datamap: dict[str, dict[str, dict[str, Any]]]) -> dict[str, dict[str, dict[str, Any]]]:
+    return {table: {key: dict(row) for key, row in rows.items()} for table, rows in datamap.items()}
+
+
 def snapshot_run(run: HandlerRun) -> RunSnapshot:
     """Remembers an instance and the context."""
     return RunSnapshot(
@@ -92,6 +97,7 @@ def snapshot_run(run: HandlerRun) -> RunSnapshot:
         len(run.waiting),
         {key: set(fields) for key, fields in run.exchange.items()},
         dict(run.page_children),
+        _copy_rows(run.paste_datamap),
     )
 
 
@@ -105,3 +111,4 @@ def restore_run(run: HandlerRun, snapshot: RunSnapshot) -> None:
     del run.waiting[snapshot.waiting :]
     run.exchange = {key: set(fields) for key, fields in snapshot.exchange.items()}
     run.page_children = dict(snapshot.page_children)
+    run.paste_datamap = _copy_rows(snapshot.paste_datamap)

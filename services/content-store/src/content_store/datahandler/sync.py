@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from content_store.datahandler.errors import Refusal
+from content_store.datahandler.pointers import may_read_values
 from content_store.datahandler.relations.csv import format_reference
 from content_store.datahandler.sync_inline import InlineSynchronization
 from content_store.datahandler.sync_state import CUSTOM, PARENT, SOURCE, SyncItem, read_state, state_fields
@@ -191,6 +192,9 @@ class Synchronization:
         schema = self.ctx.table(item.table)
         source_entry = self.entry(item.table, from_id) or {}
         source_row = await self.ctx.reader.record(item.table, int(from_id)) if "NEW" not in from_id else None
+        if source_row is not None and not await may_read_values(self.run, schema, source_row):
+            # An entry that names such an original is refused when its turn comes; until then nothing leaks into it.
+            return
         for name in names:
             entry = self.entry(item.table, item.id) or {}
             if name in entry:

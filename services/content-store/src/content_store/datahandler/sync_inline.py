@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from content_store.datahandler.entries import read_uid
 from content_store.datahandler.labels import prefix_language
 from content_store.datahandler.relations.children import child_uids
 from content_store.datahandler.relations.csv import split_list
@@ -57,7 +58,7 @@ class InlineSynchronization:
     async def _originals(self, item: SyncItem, name: str, spec: RelationSpec, from_id: str) -> list[str]:
         entry = self._sync.entry(item.table, from_id) or {}
         if name in entry:
-            return [t for t in split_list(entry[name]) if "NEW" in t or (t.isdigit() and int(t))]
+            return [t for t in split_list(entry[name]) if "NEW" in t or read_uid(t)]
         return await self._children(item.table, from_id, name, spec)
 
     async def _children(self, table: str, record_id: str, name: str, spec: RelationSpec) -> list[str]:
@@ -72,7 +73,7 @@ class InlineSynchronization:
         self, child: TableSchema, originals: list[str], language: int, present: list[str]
     ) -> dict[str, str]:
         """Original -> its translation in the language (without languages: its copy among the children)."""
-        uids = [int(o) for o in originals if o.isdigit()]
+        uids = [int(o) for o in originals if read_uid(o)]
         twins: dict[str, str] = {}
         if child.localizable:
             for pointer in (child.source_field, child.parent_field):
@@ -92,7 +93,7 @@ class InlineSynchronization:
     async def _apply(
         self, item: SyncItem, child: TableSchema, missing: list[str], surplus: list[str], exclude: bool
     ) -> dict[str, str]:
-        stored = [m for m in missing if m.isdigit()]
+        stored = [m for m in missing if read_uid(m)]
         commands: dict[str, dict[str, Any]] = {uid: {"delete": True} for uid in surplus}
         for uid in stored:
             if exclude or not child.localizable:
@@ -109,7 +110,7 @@ class InlineSynchronization:
             if exclude and child.localizable:
                 self._sync.modify(child.name, str(copy), self._pointers(child, uid, item.language))
         for placeholder in missing:
-            if not placeholder.isdigit():
+            if not read_uid(placeholder):
                 result[placeholder] = await self._duplicate(child, placeholder, item.language, prefixed=not exclude)
         return result
 
@@ -154,5 +155,4 @@ class InlineSynchronization:
 
     @staticmethod
     def _page_of(values: dict[str, Any]) -> int:
-        pid = str(values.get("pid", ""))
-        return int(pid) if pid.isascii() and pid.isdigit() else 0
+        return read_uid(values.get("pid")) or 0

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from content_store.datahandler.pointers import read_number
 from content_store.schema.model import TableSchema
 
 PARENT: Final = "parent"
@@ -62,7 +63,7 @@ class SyncItem:
     ) -> SyncItem | None:
         """The item, from the stored row or, for a new one, what is submitted; ``None`` for -1 and free mode."""
         values = row if row is not None else submitted
-        language = _number(values.get(table.language_field or "", 0))
+        language = read_number(values.get(table.language_field or "", 0))
         parent = _pointer(values.get(table.parent_field or ""))
         source = _pointer(values.get(table.source_field or "")) if table.source_field else "0"
         if language is None or language < 0 or (language > 0 and parent == "0"):
@@ -86,19 +87,10 @@ class SyncItem:
         return json.dumps(self.state, separators=(",", ":"))
 
 
-def _number(value: Any) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        return 0 if value is None else None
-    text = str(value).strip()
-    if text.removeprefix("-").isascii() and text.removeprefix("-").isdigit() and len(text) < 19:
-        return int(text)
-    return 0 if not text else None
-
-
 def _pointer(value: Any) -> str:
     if isinstance(value, str) and "NEW" in value:
         return value
-    return str(_number(value) or 0)
+    return str(max(read_number(value) or 0, 0))
 
 
 def read_state(item: SyncItem, table: TableSchema, row: Mapping[str, Any] | None, submitted: Mapping[str, Any]) -> None:

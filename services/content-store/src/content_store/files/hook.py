@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from content_store.datahandler.entries import read_uid
 from content_store.datahandler.errors import ErrorCode
+from content_store.datahandler.files_hook import FILE_POINTERS, named_files
 from content_store.datahandler.hooks import DataHandlerHook, Fields, HookVeto
+from content_store.datahandler.pointers import read_number
 from content_store.files.mounts import may_read_file, mounted_folders
 
 if TYPE_CHECKING:
     from content_store.datahandler.run import HandlerRun
 
-_REFERENCE: Final = "sys_file_reference"
 _METADATA: Final = "sys_file_metadata"
-_POINTERS: Final = {_REFERENCE: "uid_local", _METADATA: "file"}
 
 
 class FileMountHook(DataHandlerHook):
@@ -26,14 +27,13 @@ class FileMountHook(DataHandlerHook):
         """Judges the file the entry names, and for metadata also the one the stored row belongs to.
 
         Raises:
-            HookVeto: the file lies outside of the mounts.
+            HookVeto: the file lies outside of the mounts, or cannot be read from the value.
         """
-        name = _POINTERS.get(table)
-        if name is None or run.ctx.policy.user.admin or "sys_file" not in run.ctx.schema:
+        if table not in FILE_POINTERS or run.ctx.policy.user.admin or "sys_file" not in run.ctx.schema:
             return row
-        files = {_uid(row[name])} if name in row else set()
+        files = set(named_files(run, table, row))
         if table == _METADATA:
-            files.add(await _stored_file(run, table, record_id, name))
+            files.add(await _stored_file(run, record_id))
         for uid in sorted(files - {0}):
             await _check(run, uid, writing=table == _METADATA)
         return row
@@ -47,17 +47,16 @@ class FileMountHook(DataHandlerHook):
             HookVeto: the file lies outside of the mounts.
         """
         if table == _METADATA and not run.ctx.policy.user.admin:
-            file = await _stored_file(run, table, str(uid), _POINTERS[table])
+            file = await _stored_file(run, str(uid))
             if file:
                 await _check(run, file, writing=True)
         return value
 
 
-async def _stored_file(run: HandlerRun, table: str, record_id: str, name: str) -> int:
-    if not record_id.isascii() or not record_id.isdigit():
-        return 0
-    stored = await run.ctx.reader.stored(table, int(record_id))
-    return _uid(stored.get(name)) if stored is not None else 0
+async def _stored_file(run: HandlerRun, record_id: str) -> int:
+    uid = read_uid(record_id)
+    stored = await run.ctx.reader.stored(_METADATA, uid) if uid is not None else None
+    return (read_number(stored.get(FILE_POINTERS[_METADATA])) or 0) if stored is not None else 0
 
 
 async def _check(run: HandlerRun, uid: int, *, writing: bool) -> None:
@@ -66,8 +65,3 @@ async def _check(run: HandlerRun, uid: int, *, writing: bool) -> None:
     folders = mounted_folders(mounts.values(), writing=writing)
     if file is None or not may_read_file(int(file["storage"]), str(file["identifier"]), folders):
         raise HookVeto("The file {uid} lies outside of the user's file mounts", ErrorCode.FILE_DENIED, {"uid": uid})
-
-
-def _uid(value: object) -> int:
-    text = str(value).removeprefix("sys_file_").strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0

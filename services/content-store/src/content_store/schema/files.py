@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from content_store.schema.model import SchemaError
+from content_store.schema.values import FIELD_PATTERN, TABLE_PATTERN
 
-# Shorter than PostgreSQL allows, so that triggers and indexes can be named after the table.
-TABLE_PATTERN: Final = r"^[a-z][a-z0-9_]{0,49}$"
-FIELD_PATTERN: Final = r"^[A-Za-z][A-Za-z0-9_]{0,59}$"
 FIELD_TYPES: Final = (
     "input", "text", "number", "check", "radio", "select", "group", "inline", "file", "category", "language",
     "datetime", "email", "link", "color", "country", "password", "slug", "json", "uuid", "flex", "folder",
     "imageManipulation", "passthrough", "user", "none",
 )  # fmt: skip
-_CTRL_FIELDS: Final = ("label", "editlock")
 
 TableName = Annotated[str, StringConstraints(pattern=TABLE_PATTERN)]
 FieldName = Annotated[str, StringConstraints(pattern=FIELD_PATTERN)]
@@ -109,34 +106,3 @@ def read_table_file(source: str, data: Any) -> TableFile:
             f"{item['msg'].removeprefix('Value error, ')}"
             for item in error.errors(include_url=False, include_input=False, include_context=False)
         ) from error
-
-
-def reference_problems(tables: Mapping[str, Mapping[str, Any]], sources: Mapping[str, str]) -> list[str]:
-    """Places where completed tables name a table or field that is not there, one line each."""
-    problems: list[str] = []
-    for name, table in tables.items():
-        where = f"{sources.get(name, name)}: "
-        columns, ctrl = table["columns"], table.get("ctrl", {})
-        problems += [
-            f"{where}ctrl.{key}: the table has no field {ctrl[key]!r}"
-            for key in _CTRL_FIELDS
-            if ctrl.get(key) and ctrl[key] not in columns
-        ]
-        if ctrl.get("languageField") and not ctrl.get("transOrigPointerField"):
-            problems.append(f"{where}ctrl.transOrigPointerField: is missing beside languageField")
-        for field, column in columns.items():
-            problems += [
-                f"{where}columns.{field}.config: there is no table {target!r}"
-                for target in _targets(column["config"])
-                if target not in tables
-            ]
-    return problems
-
-
-def _targets(config: Mapping[str, Any]) -> list[str]:
-    if config.get("type") == "file":
-        return ["sys_file_reference"]
-    named = [config.get("foreign_table")]
-    if config.get("type") == "group":
-        named += [part.strip() for part in str(config.get("allowed", "")).split(",")]
-    return [str(name) for name in dict.fromkeys(named) if name and name != "*"]

@@ -5,6 +5,7 @@ A value is ``{"data": {sheet: {"lDEF": {field: {"vDEF": text} | {"el": {id: {con
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -20,6 +21,7 @@ _HEADER: Final = '<?xml version="1.0" encoding="utf-8" standalone="yes" ?>\n'
 # Entities and the network are never needed in a form value, and a way in when allowed.
 _PARSER: Final = {"resolve_entities": False, "no_network": True, "huge_tree": False, "remove_comments": True}
 _ACTION: Final = "_ACTION"
+_PLACE: Final = re.compile(r"-?[0-9]{1,9}")
 
 
 class FlexError(ValueError):
@@ -146,26 +148,31 @@ def format_value(value: Mapping[str, Any]) -> str:
     root = etree.Element("T3FlexForms")
     data = etree.SubElement(root, "data")
     try:
-        for sheet, languages in value.get("data", {}).items():
+        for sheet, languages in _map(value.get("data", {})).items():
             sheet_node = etree.SubElement(data, "sheet", index=str(sheet))
-            for language, fields in languages.items():
+            for language, fields in _map(languages).items():
                 _write_fields(etree.SubElement(sheet_node, "language", index=str(language)), fields)
     except (ValueError, AttributeError) as error:
         raise FlexError("a flex form cannot hold this value") from error
     etree.indent(root, space="    ")
-    return _HEADER + str(etree.tostring(root, encoding="unicode"))
+    text = _HEADER + str(etree.tostring(root, encoding="unicode"))
+    # What is nested too deep could be written but never read again.
+    _read(text)
+    return text
 
 
 def _write_fields(node: _Node, fields: Mapping[str, Any]) -> None:
-    for name, entry in fields.items():
+    for name, entry in _map(fields).items():
         child = etree.SubElement(node, "field", index=str(name))
-        if "el" in entry:
+        if "el" in _map(entry):
             _write_fields(etree.SubElement(child, "el", index="el"), entry["el"])
             continue
         for key, content in entry.items():
             value = etree.SubElement(child, "value", index=str(key))
             if isinstance(content, Mapping):
                 _write_fields(etree.SubElement(value, "el"), content.get("el", {}))
+            elif isinstance(content, list | tuple):
+                raise FlexError("a single value is expected here")
             else:
                 value.text = "" if content is None else str(content)
 
@@ -207,7 +214,7 @@ def _merge_entry(stored: Mapping[str, Any], submitted: Mapping[str, Any]) -> dic
             continue
         elements[key] = _merge_containers(elements.get(key, {}), content)
         # Numbers give the wanted order; anything else keeps the submitted place.
-        order[key] = float(action) if str(action).lstrip("-").isdigit() else float(position)
+        order[key] = float(action) if _PLACE.fullmatch(str(action)) else float(position)
     ordered = sorted(elements, key=lambda key: order.get(key, float(len(order))))
     return {"el": {key: elements[key] for key in ordered}}
 

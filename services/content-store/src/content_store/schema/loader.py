@@ -11,18 +11,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from content_store.schema.enrich import enriched_tables
-from content_store.schema.files import SchemaFileError, TableFile, read_table_file, reference_problems
+from content_store.schema.files import SchemaFileError, TableFile, read_table_file
 from content_store.schema.model import Schema
+from content_store.schema.names import RESERVED_TABLES, is_reserved
+from content_store.schema.problems import problem_lines
+from content_store.schema.shapes import shape_problems
+from content_store.schema.ties import reference_problems, tie_problems
+
+__all__ = ["RESERVED_TABLES", "build_schema", "folder_sources", "load_schema", "read_json", "schema_hash"]
 
 MAX_FILE_BYTES: Final = 1_048_576
-# Tables of the store itself; a table file must not take their names.
-RESERVED_TABLES: Final = frozenset(
-    {
-        "alembic_version", "auth_login_attempt", "auth_refresh_token", "auth_session", "call_outcome",
-        "idempotency_key", "outbox", "outbox_stream", "run_fence", "schema_state", "schema_table", "sys_history",
-        "sys_log", "sys_refindex",
-    }
-)  # fmt: skip
 _LABEL_KEYS: Final = frozenset({"label", "title", "description", "items"})
 
 
@@ -59,12 +57,17 @@ def build_schema(sources: Sequence[tuple[str, Any]]) -> Schema:
             problems += error.problems
     tables, origin, more = _combine(read)
     problems += more
-    if not problems:
-        complete = enriched_tables(tables)
-        problems = reference_problems(complete, origin)
+    problems += problem_lines((p for name, table in tables.items() for p in shape_problems(name, table)), origin)
     if problems:
         raise SchemaFileError(problems)
-    return Schema.from_data({"tables": complete, "tables_without_tca": {}})
+    # Each step reads what the one before found to be right.
+    complete = enriched_tables(tables)
+    if problems := problem_lines(reference_problems(complete), origin):
+        raise SchemaFileError(problems)
+    schema = Schema.from_data({"tables": complete, "tables_without_tca": {}})
+    if problems := problem_lines(tie_problems(schema), origin):
+        raise SchemaFileError(problems)
+    return schema
 
 
 def schema_hash(schema: Schema) -> str:
@@ -150,28 +153,36 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _combine(read: Sequence[_Source]) -> tuple[dict[str, dict[str, Any]], dict[str, str], list[str]]:
+def _combine(
+    read: Sequence[_Source],
+) -> tuple[dict[str, dict[str, Any]], dict[tuple[str, ...], str], list[str]]:
     tables: dict[str, dict[str, Any]] = {}
-    origin: dict[str, str] = {}
+    origin: dict[tuple[str, ...], str] = {}
     problems: list[str] = []
     for source in read:
         name = source.file.table
         if name is None:
             continue
-        if name in origin:
-            problems.append(f'{source.name}: table {name!r} is described in {origin[name]}; use "extends" to add to it')
-        elif name in RESERVED_TABLES or name.startswith("pg_"):
+        if (name,) in origin:
+            problems.append(
+                f'{source.name}: table {name!r} is described in {origin[name,]}; use "extends" to add to it'
+            )
+        elif is_reserved(name):
             problems.append(f"{source.name}: the name {name!r} is taken by the store itself")
         else:
             tables[name] = source.file.model_dump(exclude_unset=True, exclude={"table", "extends"})
             tables[name].setdefault("ctrl", {})
-            origin[name] = source.name
+            origin[name,] = source.name
     for source in read:
         target = source.file.extends
         if target is not None and target not in tables:
             problems.append(f"{source.name}: there is no table {target!r} to extend")
         elif target is not None:
-            _extend(tables[target], source.file.model_dump(exclude_unset=True, exclude={"table", "extends"}))
+            more = source.file.model_dump(exclude_unset=True, exclude={"table", "extends"})
+            _extend(tables[target], more)
+            for part, values in more.items():
+                if isinstance(values, dict):
+                    origin.update({(target, part, str(key)): source.name for key in values})
     return tables, origin, problems
 
 

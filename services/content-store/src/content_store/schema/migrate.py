@@ -23,7 +23,7 @@ from content_store.schema.ddl import (
     quote_identifier,
 )
 from content_store.schema.live import LiveTable, read_live_tables
-from content_store.schema.model import Schema
+from content_store.schema.model import Schema, SchemaError
 from content_store.schema.plan import TablePlan, plan_drop, plan_table
 from content_store.schema.privileges import service_grants
 from content_store.schema.state import PACKAGE, database_state
@@ -228,7 +228,11 @@ def _create_statements(schema: Schema, schema_name: str) -> dict[str, list[str]]
     records = {
         table.name: create_table_statements(table, schema_name, pointers.get(table.name, ())) for table in schema
     }
-    return records | {name: create_mm_table_statements(table, schema_name) for name, table in schema.mm_tables.items()}
+    relations = {name: create_mm_table_statements(table, schema_name) for name, table in schema.mm_tables.items()}
+    if both := sorted(records.keys() & relations.keys()):
+        # One would take the place of the other, with its columns.
+        raise SchemaError(f"{', '.join(both)}: named as a relation table (MM), but is a table of records")
+    return records | relations
 
 
 async def _wanted_tables(connection: Connection, schema: Schema) -> dict[str, LiveTable]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _SHORT_TEXT = 255
 _CATEGORY_MM = "sys_category_record_mm"
-_PERMISSION_COLUMNS = ("perms_userid", "perms_groupid", "perms_user", "perms_group", "perms_everybody")
+PERMISSION_COLUMNS = ("perms_userid", "perms_groupid", "perms_user", "perms_group", "perms_everybody")
 # A plain integer by reference: one target table, one value.
 _SINGLE_RELATIONSHIPS = ("oneToOne", "manyToOne")
 
@@ -63,7 +63,7 @@ def _system_columns(name: str, ctrl: Mapping[str, Any]) -> dict[str, DbColumn]:
     if ctrl.get("versioningWS"):
         columns.update({c: _int(c) for c in VERSION_COLUMNS})
     if name == "pages":
-        columns.update({c: _int(c) for c in _PERMISSION_COLUMNS})
+        columns.update({c: _int(c) for c in PERMISSION_COLUMNS})
     return columns
 
 

@@ -122,9 +122,12 @@ class AssignmentScopeChecker:
         return self.table(row.table) or self._place(row, places, height, with_owner) or self.language(row.language)
 
     def _place(self, row: RowPlace, places: Places, height: int, with_owner: bool) -> ScopeReason | None:
-        companions: tuple[RecordKey, ...] = row.owners
+        if row.table == PAGES and (places.page_of(row.pid) != row.pid or row.live_uid in places.chain(row.pid)):
+            # Below a translation, or below itself, it hangs on no tree: what lies there would be in no place at all.
+            return ScopeReason.OUTSIDE_SCOPE
+        companions = row.owners
         if row.is_translation:
-            companions = ((row.table, row.parent),)
+            companions = (*companions, (row.table, row.parent))
         if companions:
             return self._placed_with(row, companions, places, with_owner)
         if row.table != PAGES:

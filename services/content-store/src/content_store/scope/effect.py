@@ -12,6 +12,7 @@ from content_store.capture.model import Identity, Relation, RowDelta
 from content_store.capture.relations import RelationEnds
 from content_store.scope.checker import AssignmentScopeChecker
 from content_store.scope.child_relations import ChildRelations, RecordKey
+from content_store.scope.deletions import Deletions
 from content_store.scope.places import PAGES, Places, RowPlace
 from content_store.scope.topology import PageTopology, stored_owners
 
@@ -80,7 +81,8 @@ class AssignmentScopeEffect:
         after = await self._load(changes, relations)
         before = after.before({change.key: change.before for change in changes})
         heights = await self._heights(changes, before)
-        judge = _Judge(self._checker, before, after, frozenset(named), heights)
+        gone = (change.before for change in changes if change.deleted and change.before is not None)
+        judge = _Judge(self._checker, before, after, Deletions(self._checker, before, frozenset(named), gone), heights)
         found = [
             RefusedWrite(
                 operation=EFFECT, table=change.table, uid=change.uid, pid=change.pid, reason=reason, undone=True
@@ -98,7 +100,7 @@ class AssignmentScopeEffect:
     async def _load(self, changes: Sequence[Change], relations: Iterable[RowDelta]) -> Places:
         rows = [row for change in changes for row in (change.before, change.after) if row is not None]
         keys = {end for delta in relations for end in self._ends_of(delta)}
-        keys |= {key for row in rows for key in row.related}
+        keys |= {key for row in rows for key in (*row.related, (row.table, row.parent))}
         pages = {row.pid for row in rows} | {row.uid for row in rows if row.table == PAGES}
         return await self._topology.load(keys, pages)
 
@@ -156,6 +158,14 @@ class Change:
         """It was there and is not any more, softly or hard."""
         return self.before is not None and (self.after is None or (self.after.deleted and not self.before.deleted))
 
+    def new_parent(self, before: Places) -> RecordKey | None:
+        """The record that a row which was there has come to translate; None where that did not change."""
+        origin, after = self.origin(before), self.after
+        if origin is None or after is None or after.parent == 0:
+            return None
+        became = after.is_translation and not origin.is_translation
+        return (self.table, after.parent) if became or after.parent != origin.parent else None
+
     def origin(self, before: Places) -> RowPlace | None:
         """What it was: the row itself, or for a new version the live row it is one of; None for a new record."""
         if self.before is None and self.after is not None and self.after.version_of:
@@ -176,47 +186,48 @@ class _Judge:
         checker: AssignmentScopeChecker,
         before: Places,
         after: Places,
-        named: frozenset[RecordKey],
+        deletions: Deletions,
         heights: Mapping[int, int],
     ) -> None:
         self._checker = checker
         self._before = before
         self._after = after
-        self._named = named
+        self._deletions = deletions
         self._heights = heights
 
     def change(self, change: Change) -> ScopeReason | None:
         """The reason a row is outside, before or after; None when it is inside both times."""
         origin = change.origin(self._before)
         if change.deleted and origin is not None:
-            reason = self._deleted(change, origin)
+            reason = self._deletions.reason(origin)
         else:
             reason = self._checker.membership(origin, self._before) if origin is not None else None
         if reason is not None or change.after is None:
             return reason
-        if change.changed_place(self._before):
-            height = self._heights.get(change.after.live_uid, 0) if change.table == PAGES else 0
-            return self._checker.placement(change.after, self._after, height=height)
-        return None if change.deleted else self._checker.membership(change.after, self._after)
+        return self._translates(change) or self._placed(change, change.after)
 
-    def _deleted(self, change: Change, origin: RowPlace) -> ScopeReason | None:
-        if change.key in self._named or (change.table, origin.live_uid) in self._named:
-            return self._checker.membership(origin, self._before)
-        if not self._checker.contains(origin, self._before):
-            return ScopeReason.OUTSIDE_SCOPE
-        parent = (origin.table, self._before.live_uid(origin.table, origin.parent))
-        if origin.is_translation and parent in self._named:
-            return self._checker.language(origin.language)
-        return None
+    def _translates(self, change: Change) -> ScopeReason | None:
+        """A record that a row is made a translation of lies inside (S-30, S-51)."""
+        key = change.new_parent(self._before)
+        if key is None:
+            return None
+        parent = self._after.get(*key)
+        inside = parent is not None and self._checker.contains(parent, self._after)
+        return None if inside else ScopeReason.OUTSIDE_SCOPE
+
+    def _placed(self, change: Change, after: RowPlace) -> ScopeReason | None:
+        if change.changed_place(self._before):
+            height = self._heights.get(after.live_uid, 0) if change.table == PAGES else 0
+            return self._checker.placement(after, self._after, height=height)
+        return None if change.deleted else self._checker.membership(after, self._after)
 
     def relation(self, ends: Sequence[RecordKey], *, came: bool) -> ScopeReason | None:
-        """An MM row is inside when one of its ends is; one that went is judged by position alone."""
+        """An MM row is inside when one of its ends is; by position alone only when it went along with that end."""
         for key in ends:
+            along = not came and self._deletions.admitted(key)
             for places in (self._after, self._before):
                 row = places.get(*key)
-                if row is None:
-                    continue
-                if (self._checker.membership(row, places) is None) if came else self._checker.contains(row, places):
+                if row is not None and (along or self._checker.membership(row, places) is None):
                     return None
         return ScopeReason.OUTSIDE_SCOPE
 

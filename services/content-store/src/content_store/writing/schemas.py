@@ -79,6 +79,9 @@ class WriteView(Contract):
 
 
 class RollbackView(WriteView):
-    """The result of a rollback. ``skippedFields``: fields that changed since and were left as they are."""
+    """The result of a rollback.
+
+    ``skippedFields``: fields that changed since and are not as they were then; ``pid`` stands for the place.
+    """
 
     skipped_fields: list[str] = []

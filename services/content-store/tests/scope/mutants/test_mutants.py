@@ -18,7 +18,7 @@ from store_support.mutants.report import EQUIVALENT, Verdict, write_report
 @pytest.mark.parametrize("module", MODULES)
 def test_every_mutant_of_a_module_changes_its_function_and_is_taken_back(module: str) -> None:
     mutants = mutants_of(module)
-    assert len({mutant.label for mutant in mutants}) == len(mutants) > 30
+    assert len({mutant.label for mutant in mutants}) == len(mutants) > 20
     for mutant in mutants:
         with applied(mutant):
             pass

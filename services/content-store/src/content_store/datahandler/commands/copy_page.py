@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from content_store.datahandler.commands.copy import CopyOptions, copy_record, skip_refused
@@ -72,25 +71,25 @@ async def _copy_one_page(run: HandlerRun, uid: int, target: int, options: CopyOp
     copy = await copy_record(run, "pages", uid, target, options)
     if copy is None:
         return None
-    tried: set[str] = set()
     for table in tables:
-        rows = [row for row in content[table.name] if not _left_behind(run, table, row, content, tried)]
-        await _copy_records(run, table, rows, copy)
-        tried.add(table.name)
+        await _copy_records(run, table, await _on_their_own(run, table, content[table.name]), copy)
     return copy
 
 
-def _left_behind(
-    run: HandlerRun, table: TableSchema, row: Row, content: Mapping[str, Sequence[Row]], tried: AbstractSet[str]
-) -> bool:
-    """Is the row a child of a record on this page whose copy was refused? On its own it would join the original."""
+async def _on_their_own(run: HandlerRun, table: TableSchema, rows: Sequence[Row]) -> list[Row]:
+    """The rows that are nobody's children.
+
+    A child comes along with its parent, or stays behind with it (refused, or its field is not taken along): copied on
+    its own it would join the original, whichever of the two tables comes first and wherever the parent lies.
+    """
+    children: set[int] = set()
     for parent, spec in run.ctx.schema.parents_of.get(table.name, ()):
-        uid = row.get(spec.foreign_field)
-        if parent not in tried or not uid or uid in run.copied[parent] or not belongs(spec, parent, row):
-            continue
-        if any(other["uid"] == uid for other in content[parent]):
-            return True
-    return False
+        pointers = {
+            row["uid"]: uid for row in rows if (uid := row.get(spec.foreign_field)) and belongs(spec, parent, row)
+        }
+        found = await run.ctx.reader.stored_many(parent, list(dict.fromkeys(pointers.values()))) if pointers else {}
+        children.update(child for child, uid in pointers.items() if uid in found)
+    return [row for row in rows if row["uid"] not in children]
 
 
 def _copies_along(run: HandlerRun, table: TableSchema) -> bool:

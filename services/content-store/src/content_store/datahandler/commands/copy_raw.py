@@ -86,9 +86,12 @@ def _raw_values(run: HandlerRun, table: TableSchema, row: Row, page: int) -> tup
 
 
 async def _may_copy(run: HandlerRun, table: TableSchema, row: Row) -> bool:
-    """A child the user could not have made is left out, and that is told."""
+    """A child the user could not have copied alone is left out, and that is told."""
     policy = run.ctx.policy
-    denial = await policy.modify_table(table.name) or await policy.edit_record(table.name, row, new=True)
+    denial = await policy.modify_table(table.name)
+    if denial is None and row["pid"]:
+        denial = await policy.show_page(row["pid"])
+    denial = denial or await policy.edit_record(table.name, row)
     if denial is None:
         return True
     message = "{table}:{uid} was not copied along: " + denial.message

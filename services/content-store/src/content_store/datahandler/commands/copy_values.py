@@ -83,8 +83,12 @@ async def copy_children(
 
     made: list[int] = []
     localizing = is_localizing(table, row, options)
+    # What this command made is no child of an original.
+    copies = set(run.copied[spec.table].values())
     for child in await child_rows(run.ctx, spec, table.name, row["uid"], value):
         new: int | None
+        if child["uid"] in copies:
+            continue
         if localizing:
             if not run.ctx.table(spec.table).localizable:
                 continue

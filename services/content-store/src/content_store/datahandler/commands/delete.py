@@ -39,6 +39,8 @@ class Deletion:
         self.hard = hard
         self.checked = checked
         self._done: set[tuple[str, int]] = set()
+        # Pages that go as a whole: what lies on them needs no right of its own on the page.
+        self._branch: set[int] = set()
         self._soft: dict[str, list[int]] = defaultdict(list)
         self._gone: dict[str, list[int]] = defaultdict(list)
 
@@ -114,6 +116,7 @@ class Deletion:
             }
             below = [uid for uid in pages if uid != row["uid"]]
             deny(await self.ctx.policy.delete_branch(row["uid"], below, languages))
+        self._branch.update(pages)
         for uid in reversed(pages):
             for table in tables:
                 for record in content[table.name].get(uid, []):
@@ -193,6 +196,9 @@ class Deletion:
         if self.checked:
             # What goes along is deleted by the user, too; where it may not be, nothing goes.
             deny(await self.ctx.policy.modify_table(table_name))
+            if row["pid"] not in self._branch:
+                deny(await self.ctx.policy.delete(table_name, row))
+            deny(await self.ctx.policy.edit_record(table_name, row))
         handled = False
         for hook in self.ctx.hooks:
             handled = await hook.delete_action(self.run, table_name, uid, row, handled)

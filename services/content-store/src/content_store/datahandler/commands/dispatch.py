@@ -22,11 +22,11 @@ from content_store.datahandler.commands.paste import (
 from content_store.datahandler.commands.prefetch import prefetch_for_copy
 from content_store.datahandler.commands.undelete import undelete_record
 from content_store.datahandler.datamap import check_table, process_datamap
-from content_store.datahandler.entries import read_uid
+from content_store.datahandler.entries import DataMap, read_uid
 from content_store.datahandler.errors import ErrorCode, Refusal
 from content_store.datahandler.guard import guarded
 from content_store.datahandler.log import LogAction
-from content_store.datahandler.result import EntryOutcome
+from content_store.datahandler.result import NOT_CARRIED_OUT, DroppedField, EntryOutcome
 
 if TYPE_CHECKING:
     from content_store.datahandler.run import HandlerRun
@@ -40,26 +40,74 @@ _ACTIONS: Final = {
     "version": LogAction.VERSIONIZE,
     "discard": LogAction.DISCARD,
 }
+#: Code of the fields of an update that a later command of the run took the place of (SEMANTICS 8).
+_SUPERSEDED: Final = "paste_superseded"
+_MESSAGE_LIMIT: Final = 1000
 
 
 async def process_commands(run: HandlerRun) -> None:
     """Carries out all commands of ``run.cmdmap``, then exchanges references and applies the paste update."""
     for hook in run.ctx.hooks:
         await hook.before_commands(run)
+    pasting: EntryOutcome | None = None
     for table, records in run.cmdmap.items():
         for record_id, commands in records.items():
             for command, value in commands.items():
-                await _process(run, table, record_id, command, value)
+                earlier = run.paste_datamap
+                outcome = await _process(run, table, record_id, command, value)
+                if pasting is not None:
+                    _not_pasted(pasting, earlier, _SUPERSEDED, "only the update of the last command is applied")
+                pasting = outcome if run.paste_datamap else None
     await exchange_copied_references(run)
     for hook in run.ctx.hooks:
         await hook.after_commands(run)
     paste, run.paste_datamap = run.paste_datamap, {}
-    if paste or run.ctx.hooks:
-        nested = run.nested(paste)
+    if paste and pasting is not None:
+        await _paste(run, pasting, paste)
+    elif run.ctx.hooks:
+        await process_datamap(run.nested())
+
+
+async def _paste(run: HandlerRun, pasting: EntryOutcome, paste: DataMap) -> None:
+    """Applies the update of a copy or move; what of it is not written is undone alone and told with the command."""
+    results: list[EntryOutcome] = []
+
+    async def work() -> None:
+        nested = run.nested(_copied(paste))
         await process_datamap(nested)
+        results[:] = nested.results
+
+    applied = EntryOutcome(pasting.table, str(pasting.uid), "update", "written")
+    if not await guarded(run, applied, LogAction.UPDATE, work, savepoint=True):
+        _not_pasted(pasting, paste, applied.code or applied.status, applied.message or "")
+        return
+    reasons = []
+    for result in results:
+        fields = paste.get(result.table, {}).get(result.id)
+        if result.status in NOT_CARRIED_OUT and not result.dropped:
+            # Of what the synchronization of translations added nobody gave a field.
+            dropped = [DroppedField(name, result.code or result.status) for name in fields or ()]
+        else:
+            dropped = result.dropped
+        pasting.dropped += [d for d in dropped if d not in pasting.dropped]
+        if dropped or result.status in NOT_CARRIED_OUT:
+            reasons.append(f"{result.table}:{result.id}: {result.message or result.code or result.status}")
+    if reasons:
+        pasting.message = f"The update was not applied as a whole: {'; '.join(reasons)}"[:_MESSAGE_LIMIT]
 
 
-async def _process(run: HandlerRun, table: str, record_id: str, command: str, value: Any) -> None:
+def _not_pasted(pasting: EntryOutcome, paste: DataMap, code: str, reason: str) -> None:
+    """The command itself stands, so it stays written; it names each field that is not as it was to be."""
+    for name in dict.fromkeys(name for rows in paste.values() for fields in rows.values() for name in fields):
+        pasting.drop(name, code)
+    pasting.message = f"The update was not applied: {reason}"[:_MESSAGE_LIMIT]
+
+
+def _copied(datamap: DataMap) -> DataMap:
+    return {table: {key: dict(row) for key, row in rows.items()} for table, rows in datamap.items()}
+
+
+async def _process(run: HandlerRun, table: str, record_id: str, command: str, value: Any) -> EntryOutcome:
     outcome = EntryOutcome(table, record_id, command, "written")
     run.copied = defaultdict(dict)
     run.paste_datamap = {}
@@ -70,6 +118,7 @@ async def _process(run: HandlerRun, table: str, record_id: str, command: str, va
         run.ctx.outcomes.append(outcome)
     else:
         run.results.append(outcome)
+    return outcome
 
 
 async def _command(run: HandlerRun, outcome: EntryOutcome, value: Any) -> None:

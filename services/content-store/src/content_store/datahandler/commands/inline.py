@@ -11,7 +11,9 @@ from content_store.datahandler.commands.localize import find_translation, locali
 from content_store.datahandler.datamap import process_datamap
 from content_store.datahandler.entries import read_uid
 from content_store.datahandler.errors import ErrorCode, Refusal
+from content_store.datahandler.guard import refusal_of
 from content_store.datahandler.relations.children import child_uids
+from content_store.datahandler.result import NOT_CARRIED_OUT
 from content_store.schema.relations import RelationSpec
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ async def localize_children(run: HandlerRun, table_name: str, uid: int, value: A
         Uid of the translated parent, ``None`` for a parent in free mode (nothing is done).
 
     Raises:
-        Refusal: no such field, parent or translation.
+        Refusal: no such field, parent or translation, or the translation may not be changed.
     """
     table = run.ctx.table(table_name)
     field, language, action, ids = _read(table, value)
@@ -42,6 +44,10 @@ async def localize_children(run: HandlerRun, table_name: str, uid: int, value: A
         raise Refusal(
             ErrorCode.FIELD_NOT_INLINE, "{table}.{field} holds no children", {"table": table_name, "field": field}
         )
+    if not run.ctx.policy.may_write_field(table_name, field):
+        # Children that cannot join the translation would join the original.
+        data = {"table": table_name, "field": field}
+        raise Refusal(ErrorCode.FIELD_NOT_ALLOWED, "{table}.{field} may not be written", data, denied=True)
     parent = await _translated_parent(run, table, uid, language)
     if parent is None:
         return None
@@ -120,3 +126,5 @@ async def _write(run: HandlerRun, table: TableSchema, parent: Row, field: str, c
     value = ",".join(str(uid) for uid in children)
     nested = run.nested({table.name: {str(parent["uid"]): {field: value}}}, copying=True)
     await process_datamap(nested)
+    if any(outcome.status in NOT_CARRIED_OUT for outcome in nested.results):
+        raise refusal_of(nested, str(parent["uid"]), "The field could not be written")

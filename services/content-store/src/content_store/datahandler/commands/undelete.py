@@ -10,6 +10,7 @@ from content_store.datahandler.errors import ErrorCode, Refusal
 from content_store.datahandler.history import HistoryAction
 from content_store.datahandler.log import LogAction
 from content_store.datahandler.relations.children import all_children
+from content_store.datahandler.relations.holders import register_holders
 from content_store.datahandler.relations.parents import register_parents
 from content_store.datahandler.remap import register_mm
 from content_store.datahandler.writer import log_message, note_history, relation_columns
@@ -33,13 +34,20 @@ async def undelete_record(run: HandlerRun, table_name: str, uid: int) -> None:
         raise Refusal(ErrorCode.NOT_DELETED, "{table}:{uid} is not deleted", data)
     if ctx.workspace:
         raise Refusal(ErrorCode.WORKSPACES_UNAVAILABLE, "Records are only restored in the live workspace", data)
+    await _check(run, table, row)
+    await _restore(run, table, row, set())
+
+
+async def _check(run: HandlerRun, table: TableSchema, row: Row) -> None:
+    """What the user restores, and each child that comes back with it, has to be theirs to restore."""
+    ctx, table_name = run.ctx, table.name
     refuse_drafts(run, table, row)
     if row["pid"] and await ctx.reader.record("pages", row["pid"]) is None:
+        data = {"table": table_name, "uid": row["uid"]}
         raise Refusal(ErrorCode.PAGE_DELETED, "The page of {table}:{uid} is deleted", data)
     deny(await ctx.policy.modify_table(table_name))
     deny(await ctx.policy.insert(table_name, row["pid"], row))
     deny(await ctx.policy.edit_record(table_name, row))
-    await _restore(run, table, row, set())
 
 
 async def _restore(run: HandlerRun, table: TableSchema, row: Row, seen: set[tuple[str, int]]) -> None:
@@ -52,7 +60,8 @@ async def _restore(run: HandlerRun, table: TableSchema, row: Row, seen: set[tupl
         values[table.tstamp_field] = ctx.now
     await ctx.gateway.update(table.name, row["uid"], values)
     ctx.reader.note_update(table.name, row["uid"], values)
-    ctx.references.register(table.name, row["uid"])
+    ctx.references.register(table.name, row["uid"], as_target=True)
+    await register_holders(ctx, table.name, row["uid"])
     register_parents(ctx, table.name, row)
     for _, spec in relation_columns(table, row):
         if spec.storage == "mm":
@@ -63,5 +72,6 @@ async def _restore(run: HandlerRun, table: TableSchema, row: Row, seen: set[tupl
     for child_table, child in await all_children(ctx, table, row, deleted=True):
         schema = ctx.table(child_table)
         if schema.delete_field and child[schema.delete_field]:
-            deny(await ctx.policy.modify_table(child_table))
+            if (child_table, child["uid"]) not in seen:
+                await _check(run, schema, child)
             await _restore(run, schema, child, seen)

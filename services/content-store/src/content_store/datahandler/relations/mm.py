@@ -102,6 +102,12 @@ class MmStore:
             result.append(Reference(table, str(row[side])))
         return result
 
+    async def holders_of(self, spec: RelationSpec, table: str, uid: int) -> list[int]:
+        """Uids of the local side whose rows name the record of the other side, whatever their field."""
+        await self._load(spec.mm_table, "uid_foreign", [uid])
+        rows = self._read[spec.mm_table, "uid_foreign", uid].values()
+        return [row["uid_local"] for row in rows if row.get("tablenames", "") in (table, "")]
+
     async def write(
         self, spec: RelationSpec, table: str, uid: int, targets: Sequence[Reference]
     ) -> tuple[list[Reference], list[Reference]]:

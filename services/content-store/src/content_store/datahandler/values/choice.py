@@ -58,7 +58,12 @@ def empty_item(field: FieldContext, value: Any) -> Any:
     items = field.config.get("item_values")
     if isinstance(items, list) and "" in [str(i) for i in items]:
         return ""
-    return empty_relation(field, counted=False) if value in (None, "", [], False) else as_text(field, value)
+    if value not in (None, "", [], False):
+        return as_text(field, value)
+    default = empty_relation(field, counted=False)
+    # The default stands for an empty choice, so it has to be allowed like a choice.
+    choose_tokens(field, split_list(default))
+    return default
 
 
 def choose_tokens(field: FieldContext, tokens: list[str]) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -12,6 +14,9 @@ if TYPE_CHECKING:
     from content_store.datahandler.run import HandlerRun
     from content_store.records.gateway import Row
     from content_store.schema.model import Column, TableSchema
+
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 
 
 class _Keep:
@@ -64,6 +69,20 @@ class FieldContext:
         )
 
 
+def is_finite(value: Any) -> bool:
+    """Is no number in the value, however deep, infinite or none? JSON has no such numbers, and neither has a column."""
+    pending = [value]
+    while pending:
+        found = pending.pop()
+        if isinstance(found, float) and not math.isfinite(found):
+            return False
+        if isinstance(found, Mapping):
+            pending.extend(found.values())
+        elif isinstance(found, list | tuple):
+            pending.extend(found)
+    return True
+
+
 def as_text(field: FieldContext, value: Any) -> str:
     """A scalar as text: ``True`` is 1, ``False`` and NULL are empty.
 
@@ -74,6 +93,8 @@ def as_text(field: FieldContext, value: Any) -> str:
         return ""
     if value is True:
         return "1"
+    if isinstance(value, float) and not math.isfinite(value):
+        raise field.refuse("a finite number is expected")
     if isinstance(value, str | int | float):
         return str(value)
     raise field.refuse("a single value is expected")
@@ -91,7 +112,7 @@ def as_int(field: FieldContext, value: Any) -> int:
     if len(text) > 40:
         raise field.refuse("the number is too long")
     try:
-        number = int(text) if text.lstrip("+-").isdigit() else int(float(text))
+        number = int(text) if _INTEGER.fullmatch(text) else int(float(text))
     except (ValueError, OverflowError):
         raise field.refuse("a number is expected") from None
     if not -(2**63) <= number < 2**63:

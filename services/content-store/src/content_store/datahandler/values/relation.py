@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from content_store.datahandler.errors import Refusal
+from content_store.datahandler.refindex_rows import relation_places
 from content_store.datahandler.relations.csv import (
     Reference,
     format_reference,
@@ -18,6 +20,9 @@ from content_store.datahandler.values.choice import choose_tokens, limit_tokens
 from content_store.datahandler.values.field import KEEP, FieldContext, empty_relation
 from content_store.schema.relations import RelationSpec
 
+if TYPE_CHECKING:
+    from content_store.records.gateway import Row
+
 
 async def check_relation(
     field: FieldContext, value: Any, spec: RelationSpec, tasks: list[RemapTask], inside: tuple[str, str] | None = None
@@ -28,8 +33,11 @@ async def check_relation(
     tokens = split_list(value)
     if not spec.children:
         tokens = limit_tokens(field, choose_tokens(field, tokens))
-    if spec.storage == "foreign_field" and not field.run.copy_mode:
-        await _may_attach(field, tokens, spec)
+    if not field.run.copy_mode:
+        if spec.children and spec.storage != "mm":
+            await _may_attach(field, tokens, spec)
+        if spec.storage == "mm":
+            _check_tables(field, tokens, spec)
     waiting = any("NEW" in token for token in tokens)
     if waiting or spec.counted:
         tasks.append(
@@ -60,8 +68,9 @@ async def _may_attach(field: FieldContext, tokens: list[str], spec: RelationSpec
         return
     with_pages = field.table.name == "pages" or "pages" in field.run.root.datamap
     rows = await ctx.reader.stored_many(spec.table, [r.uid for r in parse_references(tokens, spec) if r.uid])
+    own = _own_children(field, spec, rows)
     for row in rows.values():
-        if row.get(spec.foreign_field) == field.uid and belongs(spec, field.table.name, row):
+        if row["uid"] in own:
             continue
         denial = (
             await ctx.policy.modify_table(spec.table)
@@ -70,6 +79,36 @@ async def _may_attach(field: FieldContext, tokens: list[str], spec: RelationSpec
         )
         if denial is not None:
             raise Refusal(denial.code, denial.message, denial.data or {}, denied=True)
+
+
+def _own_children(field: FieldContext, spec: RelationSpec, rows: Mapping[int, Row]) -> set[int]:
+    """Those of the rows that are children of the record already; a new record has none."""
+    if not field.uid:
+        return set()
+    if spec.storage == "list":
+        places = relation_places(field.run.ctx.schema, field.table, field.current or {})
+        return {
+            r.uid
+            for place in places
+            if place.spec.children and place.spec.storage == "list" and place.spec.table == spec.table
+            for r in parse_references(split_list(place.value), place.spec)
+        }
+    return {
+        uid
+        for uid, row in rows.items()
+        if row.get(spec.foreign_field) == field.uid and belongs(spec, field.table.name, row)
+    }
+
+
+def _check_tables(field: FieldContext, tokens: list[str], spec: RelationSpec) -> None:
+    """Any table is any that there is; rows of a relation table are written when it is too late to say so.
+
+    Raises:
+        Refusal: a table that does not exist.
+    """
+    for reference in parse_references(tokens, spec):
+        if reference.table not in field.run.ctx.schema:
+            raise field.refuse("there is no table of that name")
 
 
 async def stored_value(field: FieldContext, tokens: list[str], spec: RelationSpec) -> Any:

@@ -28,6 +28,8 @@ def random_hook(source: random.Random, targets: Targets, maps: Maps) -> DataHand
     """
     outside = source.choice((0.0, 0.5, 1.0))
     sql = _query(source, lambda table: targets.uid(table, outside=outside))
+    if source.random() < 0.4:
+        sql = _entangled(source, targets, outside)
     datamap, cmdmap = maps()
     commands = source.choice((cmdmap, {}))
     rude = _rudeness(source, sql)
@@ -116,6 +118,34 @@ def _query(r: random.Random, uid: Callable[[str], int]) -> str:
                 f"UPDATE pages SET title = 'cte {r.randint(0, 99)}' WHERE uid = {page}"
             ),
             f"UPDATE tt_content SET sys_language_uid = {r.choice((0, 1, -1))} WHERE uid = {content}",
+        )
+    )
+
+
+def _entangled(r: random.Random, targets: Targets, outside: float) -> str:
+    """What position alone does not tell: deletions, whole branches and parts of them, of unlisted rows, new originals."""
+    table, one = targets.beyond(outside=outside)
+    inner, page = targets.uid("tt_content", outside=0.0), targets.uid("pages", outside=outside / 4)
+    other, content = targets.uid("tt_content", outside=outside), r.choice((one, inner))
+    deleted = "deleted = 1" if table != "sys_file_metadata" else "title = ''"
+    return r.choice(
+        (
+            f"DELETE FROM {table} WHERE uid = {one}",
+            f"UPDATE {table} SET {deleted} WHERE uid = {one}",
+            f"UPDATE tt_content SET deleted = 1 WHERE uid = {content} OR l18n_parent = {content}",
+            f"UPDATE {table} SET {deleted} WHERE pid = {page}",
+            (
+                f"WITH gone AS (UPDATE pages SET deleted = 1 WHERE uid = {page} RETURNING uid) "
+                "UPDATE tt_content SET deleted = 1 WHERE pid IN (SELECT uid FROM gone)"
+            ),
+            (
+                f"WITH gone AS (DELETE FROM tt_content WHERE uid = {inner} RETURNING uid) "
+                "UPDATE sys_file_reference SET deleted = 1 WHERE tablenames = 'tt_content' "
+                "AND uid_foreign IN (SELECT uid FROM gone)"
+            ),
+            f"UPDATE tt_content SET sys_language_uid = 1, l18n_parent = {other} WHERE uid = {inner}",
+            f"UPDATE tt_content SET l18n_parent = {other} WHERE uid = {inner}",
+            f"UPDATE pages SET pid = {targets.uid('pages', outside=0.0)} WHERE uid = {page}",
         )
     )
 

@@ -81,11 +81,32 @@ class Oracle:
             return all(o is not None and k not in seen and self.inside(k, o, seen | {key}) for k, o in known)
         return self.page_inside(uid if table == "pages" else row["pid"])
 
+    def holds(self, key: Key) -> bool:
+        """Is it there, and inside?"""
+        return key in self._rows and self.inside(key, self._rows[key])
+
+    def speaks(self, row: Row) -> bool:
+        """Does the language list admit the row?"""
+        language = row.get("sys_language_uid")
+        return self._scope.languages is None or language is None or language in self._scope.languages
+
     def narrowed(self, key: Key, row: Row) -> bool:
         """Do table and language lists admit the row?"""
-        languages, tables = self._scope.languages, self._scope.tables
-        language = row.get("sys_language_uid")
-        return (tables is None or key[0] in tables) and (languages is None or language is None or language in languages)
+        return (self._scope.tables is None or key[0] in self._scope.tables) and self.speaks(row)
+
+    def hosts(self, key: Key, row: Row) -> list[Key]:
+        """Whatever takes the row along when it is deleted: its owner, its page, and that page in its language."""
+        page = self._page(row["pid"])
+        hosts = [*self._owners(key[0], row), ("pages", page)]
+        if key[0] != "pages" and row.get("sys_language_uid", 0) > 0:
+            hosts += [
+                (table, uid)
+                for (table, uid), other in self._rows.items()
+                if table == "pages"
+                and other["l10n_parent"] == page
+                and other["sys_language_uid"] == row["sys_language_uid"]
+            ]
+        return hosts
 
 
 def changed_rows(before: Snapshot, after: Snapshot) -> dict[Key, tuple[Row | None, Row | None]]:
@@ -168,26 +189,84 @@ def _possible(action: str, key: Key, before: Snapshot, after: Snapshot) -> bool:
 def _escaped(
     scope: EffectiveAssignmentScope, before: Snapshot, after: Snapshot, key: Key, old: Row | None, new: Row | None
 ) -> bool:
-    deleted = old is not None and (new is None or (new.get("deleted") and not old.get("deleted")))
     then, now = Oracle(scope, before), Oracle(scope, after)
     if old is not None and not then.inside(key, old):
         return True
-    if deleted:
-        return False
+    if new is not None and (_adopted_outside(now, key, old, new) or _below_itself(after, key, old, new)):
+        return True
+    if gone(old, new):
+        return not Departures(then, before, after).may_go(key)
     if old is not None and not then.narrowed(key, old):
         return True
     return new is not None and not (now.inside(key, new) and now.narrowed(key, new))
 
 
+def gone(old: Row | None, new: Row | None) -> bool:
+    """Was it there, and is it not any more?"""
+    return old is not None and (new is None or bool(new.get("deleted") and not old.get("deleted")))
+
+
+def _original(key: Key, row: Row) -> Key | None:
+    uid = row.get(PARENTS.get(key[0], "l10n_parent")) or 0
+    return (key[0], uid) if uid and row.get("sys_language_uid", 0) > 0 else None
+
+
+def _adopted_outside(now: Oracle, key: Key, old: Row | None, new: Row) -> bool:
+    """Has it become the translation of a record outside?"""
+    original = _original(key, new)
+    if original is None or (old is not None and _original(key, old) == original):
+        return False
+    return not now.holds(original)
+
+
+def _below_itself(after: Snapshot, key: Key, old: Row | None, new: Row) -> bool:
+    """Was it put below itself?"""
+    if key[0] != "pages" or (old is not None and old["pid"] == new["pid"]):
+        return False
+    line: list[int] = []
+    page = new["pid"]
+    while page not in line and ("pages", page) in after.rows:
+        line.append(page)
+        page = after.rows["pages", page]["pid"]
+    return key[1] in line
+
+
+class Departures:
+    """Which rows may be gone: those the scope admits in full, and what went along with one of them."""
+
+    def __init__(self, then: Oracle, before: Snapshot, after: Snapshot) -> None:
+        self._then = then
+        self._rows = before.rows
+        self._gone = {key for key, old in before.rows.items() if gone(old, after.rows.get(key))}
+
+    def may_go(self, key: Key, seen: frozenset[Key] = frozenset()) -> bool:
+        """Is it gone, and rightly?"""
+        if key not in self._gone or key in seen:
+            return False
+        row = self._rows[key]
+        return self._then.inside(key, row) and (self._then.narrowed(key, row) or self._along(key, row, seen | {key}))
+
+    def _along(self, key: Key, row: Row, seen: frozenset[Key]) -> bool:
+        if any(self.may_go(host, seen) for host in self._then.hosts(key, row)):
+            return True
+        original = _original(key, row)
+        if original is None or not self.may_go(original, seen):
+            return False
+        return self._then.speaks(row) or self._along(original, self._rows[original], seen | {original})
+
+
 def _escaped_relations(scope: EffectiveAssignmentScope, before: Snapshot, after: Snapshot) -> list[Key]:
     escaped: list[Key] = []
-    for _table, local, foreign, tablenames in before.relations ^ after.relations:
+    departures = Departures(Oracle(scope, before), before, after)
+    for relation in before.relations ^ after.relations:
+        _table, local, foreign, tablenames = relation
         ends: Iterable[Key] = [("sys_category", local), (tablenames, foreign)]
         inside = any(
-            key in snapshot.rows and Oracle(scope, snapshot).inside(key, snapshot.rows[key])
+            key in snapshot.rows and oracle.inside(key, snapshot.rows[key]) and oracle.narrowed(key, snapshot.rows[key])
             for key in ends
-            for snapshot in (before, after)
+            for snapshot, oracle in ((before, Oracle(scope, before)), (after, Oracle(scope, after)))
         )
-        if not inside:
+        along = relation in before.relations and any(departures.may_go(key) for key in ends)
+        if not inside and not along:
             escaped.append(("sys_category", local))
     return escaped

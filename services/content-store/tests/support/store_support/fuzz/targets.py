@@ -35,11 +35,15 @@ class Targets:
         self.scope = self._scope()
         self._inside: dict[str, list[int]] = defaultdict(list)
         self._outside: dict[str, list[int]] = defaultdict(list)
+        self._beyond: dict[str, list[int]] = defaultdict(list)
         oracle = Oracle(self.scope, snapshot) if self.scope is not None else None
         for key, row in sorted(snapshot.rows.items()):
             if not row.get("deleted"):
-                inside = oracle is None or (oracle.inside(key, row) and oracle.narrowed(key, row))
+                lies = oracle is None or oracle.inside(key, row)
+                inside = lies and (oracle is None or oracle.narrowed(key, row))
                 (self._inside if inside else self._outside)[key[0]].append(key[1])
+                if lies and not inside:
+                    self._beyond[key[0]].append(key[1])
 
     def _scope(self) -> EffectiveAssignmentScope | None:
         """Any scope, most of them of some size, sometimes none or an empty one."""
@@ -94,6 +98,16 @@ class Targets:
         if r.random() < outside:
             wanted, other = other, wanted
         return r.choice(wanted or other or [1])
+
+    def beyond(self, *, outside: float) -> tuple[str, int]:
+        """A row that lies in the scope, of a table or language the scope does not list; where there is none, any.
+
+        Args:
+            outside: how likely any is one outside of the scope.
+        """
+        kinds = [(table, uid) for table in TABLES for uid in self._beyond[table]]
+        table = self.table()
+        return self.random.choice(kinds) if kinds else (table, self.uid(table, outside=outside))
 
     def deleted(self, table: str) -> int:
         """A uid of a row that was deleted softly, where there is one."""

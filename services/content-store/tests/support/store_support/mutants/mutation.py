@@ -13,8 +13,8 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
 PACKAGE: Final = "content_store.scope"
-#: What is mutated: the checker, the effect check, and the hook with the two classes it asks.
-MODULES: Final = ("checker", "effect", "hook", "entries", "commands")
+#: What is mutated: the checker, the effect check with what it asks of deletions, and the hook with the two classes it asks.
+MODULES: Final = ("checker", "effect", "deletions", "hook", "entries", "commands")
 _SHIFTED: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
