@@ -162,7 +162,8 @@ async def test_a_failure_a_hook_hides_in_a_rehearsal_is_said_and_is_no_error_of_
     result = await store.with_hooks(HidesAFailure()).rehearsals.rehearse(
         uuid7(), rehearsal(command("tt_content", 9, "delete", 1))
     )
-    assert result.calls[0].outcome is CallOutcome.UNKNOWN
+    assert [error.code for error in result.calls[0].errors] == ["database_refused"]
+    assert result.calls[0].shown == ()
     assert await store.value(HEADER, 9) == "Hours"
 
 
