@@ -235,7 +235,7 @@ def test_keys_are_kept_and_read_back(tmp_path: Path) -> None:
     assert trusted["agent-runtime"].get(RUNTIME.kid) is not None
 
 
-@pytest.mark.parametrize("pem", ["", "nonsense", KEY.public_pem()])
+@pytest.mark.parametrize("pem", ["", "nonsense", KEY.public_pem()], ids=["empty", "nonsense", "public"])
 def test_a_bad_key_is_named_without_its_content(pem: str, tmp_path: Path) -> None:
     path = tmp_path / "own.pem"
     path.write_text(pem)

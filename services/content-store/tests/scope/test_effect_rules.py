@@ -204,6 +204,8 @@ async def test_an_mm_row_is_judged_in_full_unless_it_went_along_with_one_of_its_
     assert ("sys_category", 1, "outside_scope") in await found(limits, branch[1], relation(5, -1))
     assert await found(limits, *branch, relation(5, 1)) == {("sys_category", 1, "outside_scope")}
     assert await found(HALL, relation(7, 0)) == set()
+    # An end that does not exist is no end inside.
+    assert await found(HALL, relation(4711, 1)) == {("sys_category", 1, "outside_scope")}
     unknown = replace(relation(5, 1), table="tx_unknown_mm")
     assert await found(HALL, unknown) == {("tx_unknown_mm", None, "outside_scope")}
 
@@ -292,6 +294,24 @@ async def test_a_page_translation_takes_along_what_is_in_its_language_and_no_oth
     }
 
 
+@pytest.mark.req("S-65")
+@pytest.mark.timeout(10)
+async def test_rows_that_name_each_other_are_gone_through_once() -> None:
+    one, other = content(61, 100, 1, parent=62), content(62, 100, 1, parent=61)
+    limits = {**BRANCH, "tables": ["pages"]}
+    gone = deleted(page(100, 10)), deleted(one), deleted(other)
+    assert await found(limits, *gone, stock=[one, other]) == set()
+
+
+@pytest.mark.req("S-65")
+async def test_a_translated_element_takes_along_nothing_of_a_page_that_has_its_uid() -> None:
+    german, other = content(100, 10, 1, parent=5), reference(71, 100, 9, language=1)
+    limits = {**BRANCH, "tables": ["tt_content"]}
+    assert await found(limits, deleted(german), deleted(other), stock=[german, other]) == {
+        ("sys_file_reference", 71, "table_not_allowed")
+    }
+
+
 @pytest.mark.req("S-39", "S-65")
 async def test_a_translation_goes_along_with_its_record_only_in_a_listed_language() -> None:
     original, german = content(6, 100), AMT
@@ -320,6 +340,7 @@ async def test_a_translation_goes_along_with_its_record_only_in_a_listed_languag
         # As it was, or less: whatever it names, nothing changed.
         (content(8, 10, 1, parent=7), content(8, 10, 1, parent=7), None),
         (content(8, 10, 1, parent=7), content(8, 10, 0, parent=7), None),
+        (content(9, 10, parent=7), content(9, 10, parent=7), None),
         # Deleted it has a parent outside no less.
         (content(8, 10, 1, parent=5), content(8, 10, 1, parent=7, deleted=True), "outside_scope"),
     ],

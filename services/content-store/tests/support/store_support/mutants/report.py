@@ -17,6 +17,8 @@ EQUIVALENT: Final[dict[str, str]] = {
     "effect.AssignmentScopeEffect.violations: shifted: delta.relation_change > 0": (
         "an MM row that neither came nor went was renumbered and is not judged at all"
     ),
+    "effect.AssignmentScopeEffect.violations: left out: change.before is not None": "what is deleted was there before",
+    "effect.Change.new_parent: left out: after is None": "a row that is gone is judged as a deletion alone",
     "effect.AssignmentScopeEffect._heights: left out: change.table == PAGES": "heights are looked up for pages only",
     "effect.AssignmentScopeEffect._heights: left out: not change.after.is_translation": (
         "a translation lies where its page lies, whatever its height"
