@@ -294,6 +294,18 @@ async def test_a_page_translation_takes_along_what_is_in_its_language_and_no_oth
     }
 
 
+@pytest.mark.req("S-65", "S-46")
+async def test_what_was_asked_for_and_may_not_go_takes_nothing_along() -> None:
+    picture = reference(51, 10, 6)
+    gone = deleted(page(100, 10)), deleted(content(6, 100)), deleted(picture)
+    limits = {**BRANCH, "tables": ["pages"]}
+    assert await found(limits, *gone, stock=[picture]) == set()
+    assert await found(limits, *gone, stock=[picture], named={("tt_content", 6)}) == {
+        ("tt_content", 6, "table_not_allowed"),
+        ("sys_file_reference", 51, "table_not_allowed"),
+    }
+
+
 @pytest.mark.req("S-65")
 @pytest.mark.timeout(10)
 async def test_rows_that_name_each_other_are_gone_through_once() -> None:

@@ -18,6 +18,14 @@ EQUIVALENT: Final[dict[str, str]] = {
         "an MM row that neither came nor went was renumbered and is not judged at all"
     ),
     "effect.AssignmentScopeEffect.violations: left out: change.before is not None": "what is deleted was there before",
+    "effect._Judge.change: left out: change.deleted": "what stays went along with nothing: its membership is asked",
+    "deletions.Deletions.__init__: left out: row.is_translation": "a page takes along what lies on it in any language",
+    "deletions.Deletions._goes_along: left out: not self._checker.contains(row, self._before)": (
+        "what belongs to a row outside, or lies on a page outside, is outside itself"
+    ),
+    "deletions.Deletions._goes_along: left out: self._checker.language(row.language) is None": (
+        "inside, in a listed language and of the table of its original it is admitted by itself"
+    ),
     "effect.Change.new_parent: left out: after is None": "a row that is gone is judged as a deletion alone",
     "effect.AssignmentScopeEffect._heights: left out: change.table == PAGES": "heights are looked up for pages only",
     "effect.AssignmentScopeEffect._heights: left out: not change.after.is_translation": (
