@@ -13,7 +13,8 @@ UV_VERSION ?= 0.13.9
 UV := .tools/uv/bin/uv
 export UV_PYTHON_DOWNLOADS := never
 BIN := .venv/bin
-WORKERS ?= 2
+# One more than cores: a worker waits for processes and servers much of the time.
+WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))
 # A Docker engine with stand-in images, for machines that cannot pull any; used where it is there.
 REMIT_LAB ?= ../shared/lab
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadgroup

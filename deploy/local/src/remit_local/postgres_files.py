@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from remit_local.processes import Account
+from remit_local.processes import Account, reap
 
 UNPRIVILEGED_USERS = ("nobody", "daemon")
 
@@ -166,6 +166,7 @@ def wait_for_the_dead(place: Path, seconds: float = 5.0) -> None:
         return
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
+        reap()
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except (OSError, IndexError):

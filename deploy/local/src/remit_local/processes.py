@@ -26,6 +26,12 @@ class ProcessError(RuntimeError):
     """A program could not be started or did not answer; the text carries the end of its log."""
 
 
+def reap() -> None:
+    """Take the ended programs of this process out of the process table: there a dead one is taken for a living."""
+    for process in _STARTED:
+        process.poll()
+
+
 @dataclass(frozen=True)
 class Account:
     """The system user a program runs as, where it must not be the caller's."""
