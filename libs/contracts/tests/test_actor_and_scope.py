@@ -121,3 +121,21 @@ def test_a_reference_reads_as_it_writes(table: str, uid: int) -> None:
 def test_a_reference_is_canonical(text: str) -> None:
     with pytest.raises(ValidationError):
         RecordReference.parse(text)
+
+
+@pytest.mark.req("S-06", "S-10", "S-42")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"pages": [{"page": 14, "dpeth": 2}]},
+        {"pages": [{"page": 14}], "langauges": [1]},
+        {"pages": [{"page": 14}], "table": ["tt_content"]},
+    ],
+)
+def test_a_misspelled_limit_is_refused_and_never_left_out(wrong: dict[str, object]) -> None:
+    for kind in (AssignmentScope, EffectiveAssignmentScope):
+        with pytest.raises(ValidationError):
+            kind.model_validate(wrong)
+    # Read back from where an actor is stored, it admits nothing.
+    actor = ActorContext.model_validate({"userUid": 1, "assignmentScope": wrong})
+    assert actor.assignment_scope == AssignmentScope.none()

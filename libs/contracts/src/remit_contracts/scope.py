@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from remit_contracts.base import Contract
 from remit_contracts.records import RecordReference, TableName, Uid
@@ -33,14 +33,20 @@ class ScopeReason(StrEnum):
     SCOPE_FILES_WRITE = "scope_files_write"
 
 
-class PageRoot(Contract):
+class ScopeContract(Contract):
+    """Part of a scope. A key it does not know is refused everywhere: it may be a limit, and without it the scope is wider."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class PageRoot(ScopeContract):
     """A page and how far below it: 0 is the page and the records on it, 1 adds its direct subpages (S-01)."""
 
     page: Uid
     depth: Depth = 0
 
 
-class AssignmentScope(Contract):
+class AssignmentScope(ScopeContract):
     """What a run may write. Names neither page nor record: admits nothing (S-02). Lists only narrow (S-06)."""
 
     pages: Annotated[tuple[PageRoot, ...], Field(max_length=MAX_PAGES)] = ()
@@ -69,7 +75,7 @@ class AssignmentScope(Contract):
         return not self.pages and not self.records
 
 
-class EffectiveAssignmentScope(Contract):
+class EffectiveAssignmentScope(ScopeContract):
     """The scope one call is held to: the run's scope capped by the configuration as it is now; never stored (S-14)."""
 
     pages: tuple[PageRoot, ...] = ()
