@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +21,9 @@ from content_store.calls.results import committed_result, rolled_back_result
 from content_store.calls.session import CallSession
 from content_store.calls.verdict import Verdict
 from content_store.capture.errors import capture_error
+from content_store.datahandler.run import AfterCommit
 from content_store.events.records import Origin, append_record_events, record_changes
-from content_store.records.errors import CALL_ENDING_SQLSTATES, CallMustEnd, StatementRefused, TransactionLost
+from content_store.records.errors import CALL_ENDING_SQLSTATES, CallMustEnd, StatementRefused
 from content_store.records.gateway import RecordGateway
 from content_store.records.lost import LOST, connection_gone
 
@@ -70,7 +71,7 @@ async def finish(
         ask_again: finds out what became of a commit nobody answered.
 
     Raises:
-        CallRolledBack: the transaction is not the call's any more.
+        CallRolledBack, TransactionLost: the transaction is not the call's any more.
         CallMustEnd: the database ended the call.
     """
     plan = session.plan
@@ -86,8 +87,6 @@ async def finish(
         raise
     except CacheFlushFailed as error:
         logger.warning("cache tags of a call were not flushed", exc_info=error)
-        raise CallRolledBack(RollbackReason.COMMIT_REFUSED, error.code) from error
-    except TransactionLost as error:
         raise CallRolledBack(RollbackReason.COMMIT_REFUSED, error.code) from error
     except (StatementRefused, asyncpg.PostgresError) as error:
         # Nothing a call asked for fails here: somebody meddled with the verdict, or wrote after it.
@@ -144,16 +143,27 @@ async def after_commit(env: StoreEnvironment, session: CallSession, result: Call
     if result.judged_rows:
         env.published()
     warnings = [*result.warnings, *await flush_groups(env.caches, session.effects.flush_groups)]
-    for callback in session.effects.after_commit:
+    warnings += await run_callbacks(session.effects.after_commit)
+    return result.model_copy(update={"warnings": tuple(dict.fromkeys(warnings))}) if warnings else result
+
+
+async def run_callbacks(callbacks: Iterable[AfterCommit]) -> list[str]:
+    """Run what waited for a commit; whatever goes wrong there is a warning and never an error of what was written.
+
+    Returns:
+        A warning per failure.
+    """
+    warnings = []
+    for callback in callbacks:
         try:
             await callback()
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                 raise
-            # Also where it raises a cancellation of its own: the call is committed, and that is what it says.
+            # Also where it raises a cancellation of its own: what is committed is told as committed.
             logger.warning("an after-commit callback failed", exc_info=error)
             warnings.append("after_commit_failed")
-    return result.model_copy(update={"warnings": tuple(dict.fromkeys(warnings))}) if warnings else result
+    return warnings
 
 
 def _is_cancelled() -> bool:

@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import hmac
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from uuid import UUID
 
@@ -18,7 +19,6 @@ from remit_contracts.calls import (
     Operation,
     OperationResult,
     OperationsAnswer,
-    RollbackReason,
 )
 from service_kit.clock import utc_now
 from service_kit.database import shielded
@@ -45,7 +45,6 @@ from content_store.calls.errors import (
 )
 from content_store.calls.open_call import CallState, OpenCall
 from content_store.calls.plan import CallPlan
-from content_store.calls.results import rolled_back_result
 from content_store.calls.service import CallService, stored_answer
 from content_store.calls.session import CallSession, load_actor
 from content_store.calls.tree_lock import TreeLock, TreeLockHook, needed_lock, take_tree_lock
@@ -203,19 +202,23 @@ class OpenCalls:
         return answer
 
     async def _run(self, call: OpenCall, operations: Sequence[Operation]) -> list[OperationResult]:
-        """Carry out operations; whatever goes wrong around them ends the call."""
-        with call.at_work():
+        async with self._ended_by_errors(call):
             try:
                 return await call.session.run(operations)
             except (CallRolledBack, TransactionLost, *LOST) as error:
-                # The commit was not sent, so the server undoes what there was.
-                logger.warning("an open call was undone", exc_info=error)
                 result = await self._undone(call, error)
                 if result.outcome is not CallOutcome.ROLLED_BACK:
                     await self._end(call, result)
                     raise CallUncertain from error
                 await self._end(call, ended=True)
-                raise CallUndone(members={"reason": _reason(error).value}) from error
+                raise CallUndone(members={"reason": result.reason}) from error
+
+    @asynccontextmanager
+    async def _ended_by_errors(self, call: OpenCall) -> AsyncIterator[None]:
+        """One request at work; whatever goes wrong in it, other than a refusal of it, ends the call."""
+        with call.at_work():
+            try:
+                yield
             except CallMustEnd as error:
                 await self._end(call)
                 raise problem_of(error) from error
@@ -253,27 +256,16 @@ class OpenCalls:
         return await shielded(self._finish(call))
 
     async def _finish(self, call: OpenCall) -> CallResult:
-        opened = call.opened
-        with call.at_work():
+        async with self._ended_by_errors(call):
             try:
-                result = await finish(self._env, opened, call.session, call.results, self._calls.asked_again)
+                result = await finish(self._env, call.opened, call.session, call.results, self._calls.asked_again)
             except (CallRolledBack, TransactionLost, *LOST) as error:
-                logger.warning("an open call could not be committed", exc_info=error)
                 result = await self._undone(call, error)
-            except CallMustEnd as error:
-                await self._end(call)
-                raise problem_of(error) from error
-            except BaseException:
-                await asyncio.shield(self._end(call))
-                raise
         await self._end(call, result)
         return result
 
     async def _undone(self, call: OpenCall, error: BaseException) -> CallResult:
-        """Undo it, and say so where the database does not say otherwise."""
-        await rollback(call.opened.connection, call.opened.transaction)
-        result = rolled_back_result(call.plan, _reason(error), guard=call.session.guard)
-        return await self._calls.not_contradicted(call.plan, call.opened.connection, result)
+        return await self._calls.undone(call.plan, call.opened, call.session.guard, error)
 
     async def abandon(self, call_id: UUID, token: str, sequence: int) -> None:
         """Undo the call."""
@@ -314,9 +306,3 @@ class OpenCalls:
         """Is the call open here?"""
         call = self._open.get(call_id)
         return call is not None and call.state is CallState.OPEN
-
-
-def _reason(error: BaseException) -> RollbackReason:
-    if isinstance(error, CallRolledBack):
-        return error.reason
-    return RollbackReason.COMMIT_REFUSED if isinstance(error, TransactionLost) else RollbackReason.CANCELLED

@@ -32,6 +32,7 @@ from content_store.calls.tree_lock import TreeLock, TreeLockHook, needed_lock, t
 from content_store.records.errors import CallMustEnd, TransactionLost
 from content_store.records.gateway import RecordGateway
 from content_store.records.lost import LOST
+from content_store.scope.guard import AssignmentScopeGuard
 
 logger = get_logger(__name__)
 
@@ -100,6 +101,7 @@ class CallService:
     async def _transaction(self, connection: Any, plan: CallPlan, lock: TreeLock, savepoints: bool) -> CallResult:
         gateway = RecordGateway(connection, self._env.schema, self._env.schema_name)
         transaction = connection.transaction()
+        opened = OpenTransaction(connection, transaction, gateway)
         session: CallSession | None = None
         try:
             await transaction.start()
@@ -111,21 +113,9 @@ class CallService:
             loaded = await load_actor(gateway, plan.actor)
             session = CallSession(self._env, gateway, plan, loaded, lock=TreeLockHook(lock), savepoints=savepoints)
             results = await session.run(plan.operations)
-            return await finish(
-                self._env, OpenTransaction(connection, transaction, gateway), session, results, self.asked_again
-            )
-        except (CallRolledBack, TransactionLost) as error:
-            await rollback(connection, transaction)
-            reason = error.reason if isinstance(error, CallRolledBack) else RollbackReason.COMMIT_REFUSED
-            result = rolled_back_result(plan, reason, guard=session.guard if session else None)
-            return await self.not_contradicted(plan, connection, result)
-        except LOST as error:
-            # The commit was not sent, so the server undoes what there was.
-            logger.warning("the connection of a call was lost", exc_info=error)
-            await rollback(connection, transaction)
-            return rolled_back_result(
-                plan, RollbackReason.CANCELLED, guard=session.guard if session is not None else None
-            )
+            return await finish(self._env, opened, session, results, self.asked_again)
+        except (CallRolledBack, TransactionLost, *LOST) as error:
+            return await self.undone(plan, opened, session.guard if session is not None else None, error)
         except BaseException:
             await asyncio.shield(rollback(connection, transaction))
             raise
@@ -152,25 +142,37 @@ class CallService:
             return rolled_back_result(plan, RollbackReason.COMMIT_REFUSED)
         return rolled_back_result(plan, None, outcome=CallOutcome.UNKNOWN)
 
-    async def not_contradicted(self, plan: CallPlan, connection: Any, result: CallResult) -> CallResult:
-        """The result, unless a hook that ended the transaction had it committed: then nobody knows what was (S-67).
+    async def undone(
+        self, plan: CallPlan, opened: OpenTransaction, guard: AssignmentScopeGuard | None, error: BaseException
+    ) -> CallResult:
+        """Undo a call whose commit was not sent, and say so.
 
         Args:
             plan: the call.
-            connection: of the call, rolled back.
-            result: says it was rolled back.
+            opened: its transaction.
+            guard: what was refused so far.
+            error: what undid it: ``CallRolledBack``, ``TransactionLost``, or one of ``LOST``, where the server undoes
+                what there was.
         """
-        if result.reason is not RollbackReason.COMMIT_REFUSED:
-            return result
+        reason = _reason(error)
+        if reason is RollbackReason.CANCELLED:
+            logger.warning("the connection of a call was lost", exc_info=error)
+        await rollback(opened.connection, opened.transaction)
+        if reason is RollbackReason.COMMIT_REFUSED and not await self._stays_undone(opened.connection, plan.call_id):
+            return rolled_back_result(plan, None, outcome=CallOutcome.UNKNOWN)
+        return rolled_back_result(plan, reason, guard=guard)
+
+    async def _stays_undone(self, connection: Any, call_id: UUID) -> bool:
+        """False where a hook that ended the transaction had it committed: nobody knows what was (S-67)."""
         try:
-            stored = await outcome.read_outcome(connection, plan.call_id)
+            stored = await outcome.read_outcome(connection, call_id)
         except (*LOST, asyncpg.PostgresError) as error:
             logger.warning("whether a call was undone is not known", exc_info=error)
-        else:
-            if stored is None or not stored.committed:
-                return result
-            logger.error("a hook committed what nobody judged", call_id=str(plan.call_id))
-        return rolled_back_result(plan, None, outcome=CallOutcome.UNKNOWN)
+            return False
+        if stored is not None and stored.committed:
+            logger.error("a hook committed what nobody judged", call_id=str(call_id))
+            return False
+        return True
 
     # --- how a call ended ---------------------------------------------------------------------------------------
 
@@ -198,7 +200,7 @@ class CallService:
         except (asyncpg.LockNotAvailableError, asyncpg.QueryCanceledError):
             return CallResolution(call_id=call_id, outcome=CallOutcome.OPEN)
         finally:
-            await give_back(self._env, self._applies, connection)
+            await asyncio.shield(self._applies.release(connection))
         if stored is None:
             return CallResolution(call_id=call_id, outcome=CallOutcome.ROLLED_BACK)
         return stored.resolution(call_id)
@@ -209,7 +211,7 @@ class CallService:
         try:
             stored = await outcome.read_outcome(connection, call_id)
         finally:
-            await give_back(self._env, self._reads, connection)
+            await asyncio.shield(self._reads.release(connection))
         if stored is None:
             return CallResolution(call_id=call_id, outcome=CallOutcome.UNKNOWN)
         return stored.resolution(call_id)
@@ -229,3 +231,9 @@ def stored_answer(stored: outcome.StoredOutcome | None, plan: CallPlan) -> CallR
     if stored.request_hash != plan.request_hash or stored.result is None:
         raise CallExists
     return stored.result
+
+
+def _reason(error: BaseException) -> RollbackReason:
+    if isinstance(error, CallRolledBack):
+        return error.reason
+    return RollbackReason.COMMIT_REFUSED if isinstance(error, TransactionLost) else RollbackReason.CANCELLED

@@ -18,7 +18,7 @@ from content_store.access.rights import BackendAccess
 from content_store.access.rules import may_select_table
 from content_store.access.users import LoadedUser, load_user
 from content_store.caches.flush import CacheFlushFailed, flush_groups, requested
-from content_store.calls.committing import CommitRefused, commit, rollback
+from content_store.calls.committing import CommitRefused, commit, rollback, run_callbacks
 from content_store.calls.connections import acquire, give_back
 from content_store.calls.environment import StoreEnvironment
 from content_store.calls.errors import TreeLockNeeded, problem_of
@@ -270,9 +270,4 @@ class RecordWriter:
 
     async def _after_commit(self, handler: DataHandler, written: Written) -> None:
         written.warnings += await flush_groups(self._env.caches, requested(handler.ctx.flush_requests, "group"))
-        for callback in handler.ctx.after_commit:
-            try:
-                await callback()
-            except Exception as error:
-                logger.warning("an after-commit callback failed", exc_info=error)
-                written.warnings.append("after_commit_failed")
+        written.warnings += await run_callbacks(handler.ctx.after_commit)
