@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from content_store.datahandler.bound_fields import name_bound
-from content_store.datahandler.defaults import PERMISSION_COLUMNS, new_record_defaults
+from content_store.datahandler.defaults import new_record_defaults
 from content_store.datahandler.entries import read_uid
 from content_store.datahandler.errors import ErrorCode, Refusal
 from content_store.datahandler.fields import Target, add_diff_source, check_fields, name_dropped
@@ -16,14 +16,13 @@ from content_store.datahandler.remap import schedule_tasks
 from content_store.datahandler.sorting import Placement, after_record, find_anchor, first_on_page, make_room
 from content_store.datahandler.writer import insert_record
 from content_store.records.overlay import VersionState
+from content_store.schema.tca_types import PERMISSION_COLUMNS
 
 if TYPE_CHECKING:
     from content_store.datahandler.result import EntryOutcome
     from content_store.datahandler.run import HandlerRun
     from content_store.records.gateway import Row
     from content_store.schema.model import TableSchema
-
-__all__ = ["Destination", "default_page", "deny", "insert_entry", "resolve_destination"]
 
 
 @dataclass(frozen=True)

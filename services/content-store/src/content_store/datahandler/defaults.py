@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 _USER_BITS: Final = 31
 _GROUP_BITS: Final = 27
 _PERMISSION_BITS: Final = {"show": 1, "editpage": 2, "deletepage": 4, "newpage": 8, "editcontent": 16}
-PERMISSION_COLUMNS: Final = ("perms_userid", "perms_groupid", "perms_user", "perms_group", "perms_everybody")
 
 
 def schema_defaults(table: TableSchema) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from content_store.datahandler.defaults import PERMISSION_COLUMNS
 from content_store.datahandler.diffsource import diff_source
 from content_store.datahandler.errors import ErrorCode
 from content_store.datahandler.pointers import read_number, translated_uid
@@ -14,6 +13,7 @@ from content_store.datahandler.run import RemapTask
 from content_store.datahandler.slugs import check_slug
 from content_store.datahandler.values.check import check_value
 from content_store.datahandler.values.field import KEEP, FieldContext, as_int, is_finite
+from content_store.schema.tca_types import PERMISSION_COLUMNS
 
 if TYPE_CHECKING:
     from content_store.datahandler.result import EntryOutcome

@@ -11,7 +11,7 @@ from content_store.datahandler.relations.csv import Reference, parse_references,
 from content_store.datahandler.relations.foreign_field import children_of_many
 from content_store.datahandler.softref import find_soft_references
 from content_store.records.gateway import Row
-from content_store.schema.flex import FlexError, parse_structure, parse_value
+from content_store.schema.flex import FlexError, parse_value, structure_of
 from content_store.schema.model import Column, Schema, TableSchema
 from content_store.schema.relations import RelationSpec
 
@@ -48,7 +48,7 @@ def relation_places(schema: Schema, table: TableSchema, row: Mapping[str, Any]) 
 def flex_places(column: Column, value: Any) -> Iterator[Place]:
     """Relations of the fields of a flex form."""
     try:
-        structure = parse_structure(str(column.config.get("ds") or ""))
+        structure = structure_of(column)
         data = parse_value(value)["data"] if value else {}
     except FlexError:
         return

@@ -16,7 +16,7 @@ from content_store.datahandler.run import RemapTask, WaitingOperation
 from content_store.datahandler.values.field import FieldContext
 from content_store.datahandler.values.relation import stored_value
 from content_store.datahandler.writer import update_record
-from content_store.schema.flex import format_value, parse_structure, parse_value
+from content_store.schema.flex import format_value, parse_value, structure_of
 from content_store.schema.relations import RelationSpec
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _column(run: HandlerRun, task: RemapTask, uid: int) -> Column | None:
     outer = run.ctx.table(task.table).columns.get(task.field)
     if outer is None or task.inside is None:
         return outer
-    structure = parse_structure(str(outer.config.get("ds") or ""))
+    structure = structure_of(outer)
     return structure.sheets.get(task.inside[0], {}).get(task.inside[1])
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from lxml import etree  # type: ignore[import-untyped]
 
 from content_store.schema.model import Column
+from content_store.schema.relations import RelationSpec
 
 #: lxml ships no types; nodes are duck-typed here.
 _Node: TypeAlias = Any
@@ -45,6 +46,27 @@ class FlexStructure:
         for sheet, columns in self.sheets.items():
             for name, column in columns.items():
                 yield sheet, name, column
+
+
+def structure_of(column: Column) -> FlexStructure:
+    """The fields of a form.
+
+    Raises:
+        FlexError: its description cannot be read.
+    """
+    return parse_structure(str(column.config.get("ds") or ""))
+
+
+def relations_of(column: Column) -> Iterator[RelationSpec]:
+    """The relation of a field, or those of the fields of a form; none where its description cannot be read."""
+    if column.relation is not None:
+        yield column.relation
+        return
+    try:
+        inside = list(structure_of(column).columns())
+    except FlexError:
+        return
+    yield from (inner.relation for _, _, inner in inside if inner.relation is not None)
 
 
 @lru_cache(maxsize=256)

@@ -193,10 +193,10 @@ def _configs(column: Column) -> list[Mapping[str, Any]]:
     if column.type != "flex":
         return [column.config]
     # The reader of flex forms needs the model, which needs this module.
-    from content_store.schema.flex import FlexError, parse_structure
+    from content_store.schema.flex import FlexError, structure_of
 
     try:
-        structure = parse_structure(str(column.config.get("ds") or ""))
+        structure = structure_of(column)
     except FlexError:
         return []
     return [inner.config for _, _, inner in structure.columns()]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from content_store.schema.flex import FlexError, parse_structure
+from content_store.schema.flex import FlexError, structure_of
 from content_store.schema.model import Column, DbColumn, Schema, TableSchema
 from content_store.schema.names import is_reserved
 from content_store.schema.problems import Problem
@@ -97,7 +97,7 @@ def _inner(part: str, key: str, place: str, column: Column) -> Iterator[_Field]:
     if column.type != "flex":
         return
     try:
-        structure = parse_structure(str(column.config.get("ds") or ""))
+        structure = structure_of(column)
     except FlexError:
         return
     for sheet, name, inner in structure.columns():

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from content_store.datahandler.defaults import PERMISSION_COLUMNS
 from content_store.datahandler.relations.csv import format_reference, parse_reference
 from content_store.reads.history import history_data, values_of
-from content_store.schema.flex import FlexError, parse_structure
+from content_store.schema.flex import FlexError, structure_of
 from content_store.schema.model import Column, TableSchema
 from content_store.schema.relations import RelationSpec
+from content_store.schema.tca_types import PERMISSION_COLUMNS
 
 _MODIFY: Final = 2
 _MOVE: Final = 3
@@ -160,7 +160,7 @@ def _holds_counts(column: Column) -> bool:
     if column.type != "flex":
         return False
     try:
-        inside = parse_structure(str(column.config.get("ds") or "")).columns()
+        inside = structure_of(column).columns()
     except FlexError:
         return True
     return any(inner.relation is not None and inner.relation.counted for _, _, inner in inside)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from content_store.datahandler.commands.copy_values import copied_as_stored, copy_field, taken_along
 from content_store.datahandler.datamap import process_datamap
-from content_store.datahandler.datamap_insert import default_page, deny
+from content_store.datahandler.datamap_insert import default_page
 from content_store.datahandler.errors import ErrorCode, Refusal
 from content_store.datahandler.guard import guarded, refusal_of
 from content_store.datahandler.labels import copy_label, hides_copies
 from content_store.datahandler.log import LogAction, LogLevel
+from content_store.datahandler.pointers import deny
 from content_store.datahandler.result import EntryOutcome
 from content_store.datahandler.sorting import find_anchor
 from content_store.datahandler.writer import relation_columns, set_columns

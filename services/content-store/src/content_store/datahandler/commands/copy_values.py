@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from content_store.datahandler.relations.children import child_rows
 from content_store.datahandler.relations.csv import format_reference, parse_reference, split_list
 from content_store.datahandler.values.special import new_uuid
-from content_store.schema.flex import FlexError, parse_structure, parse_value
+from content_store.schema.flex import FlexError, parse_value, structure_of
 from content_store.schema.relations import RelationSpec
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ async def _copy_flex(
     if not value:
         return value
     try:
-        structure = parse_structure(str(column.config.get("ds") or ""))
+        structure = structure_of(column)
         data = parse_value(value)
     except FlexError:
         return value

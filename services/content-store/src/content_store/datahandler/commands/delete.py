@@ -6,11 +6,11 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from content_store.datahandler.commands.move import branch_of, is_page_translation
-from content_store.datahandler.datamap_insert import deny
 from content_store.datahandler.datamap_update import refuse_drafts
 from content_store.datahandler.errors import ErrorCode, Refusal
 from content_store.datahandler.history import HistoryAction
 from content_store.datahandler.log import LogAction
+from content_store.datahandler.pointers import deny
 from content_store.datahandler.refindex_rows import relation_places
 from content_store.datahandler.relations.children import child_rows
 from content_store.datahandler.relations.parents import register_parents

@@ -59,7 +59,7 @@ async def _source(run: HandlerRun, table: TableSchema, uid: int) -> Row:
 
 
 async def _check(run: HandlerRun, table: TableSchema, row: Row, page: int, language: int, connected: bool) -> None:
-    from content_store.datahandler.datamap_insert import deny
+    from content_store.datahandler.pointers import deny
 
     deny(await run.ctx.policy.modify_table(table.name))
     if page:

@@ -6,12 +6,13 @@ import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from content_store.datahandler.datamap_insert import default_page, deny
+from content_store.datahandler.datamap_insert import default_page
 from content_store.datahandler.datamap_update import refuse_drafts
 from content_store.datahandler.errors import ErrorCode, Refusal
 from content_store.datahandler.guard import guarded
 from content_store.datahandler.history import HistoryAction
 from content_store.datahandler.log import LogAction
+from content_store.datahandler.pointers import deny
 from content_store.datahandler.refindex_rows import relation_places
 from content_store.datahandler.relations.children import child_rows
 from content_store.datahandler.relations.parents import concerns_parents, register_parents

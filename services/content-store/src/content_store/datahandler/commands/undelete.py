@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from content_store.datahandler.datamap_insert import deny
 from content_store.datahandler.datamap_update import refuse_drafts
 from content_store.datahandler.errors import ErrorCode, Refusal
 from content_store.datahandler.history import HistoryAction
 from content_store.datahandler.log import LogAction
+from content_store.datahandler.pointers import deny
 from content_store.datahandler.relations.children import all_children
 from content_store.datahandler.relations.holders import register_holders
 from content_store.datahandler.relations.parents import register_parents

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from content_store.schema.flex import FlexError, parse_structure
+from content_store.schema.flex import relations_of
 
 if TYPE_CHECKING:
     from content_store.datahandler.run import RunContext
-    from content_store.schema.model import Column, Schema
+    from content_store.schema.model import Schema
     from content_store.schema.relations import RelationSpec
 
 
@@ -29,17 +29,6 @@ async def register_holders(ctx: RunContext, table: str, uid: int) -> None:
 
 def _local_sides(schema: Schema, target: str) -> Iterator[tuple[str, RelationSpec]]:
     for table in schema:
-        for spec in (s for column in table.pointing_columns for s in _relations(column)):
+        for spec in (s for column in table.pointing_columns for s in relations_of(column)):
             if spec.storage == "mm" and not spec.opposite and (target in spec.tables or spec.tables == ("*",)):
                 yield table.name, spec
-
-
-def _relations(column: Column) -> Iterator[RelationSpec]:
-    if column.relation is not None:
-        yield column.relation
-        return
-    try:
-        inside = list(parse_structure(str(column.config.get("ds") or "")).columns())
-    except FlexError:
-        return
-    yield from (inner.relation for _, _, inner in inside if inner.relation is not None)

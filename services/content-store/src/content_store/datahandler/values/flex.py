@@ -9,7 +9,7 @@ from typing import Any
 from content_store.datahandler.run import RemapTask
 from content_store.datahandler.values.field import KEEP, FieldContext
 from content_store.datahandler.values.relation import check_relation
-from content_store.schema.flex import FlexError, format_value, merge_values, parse_structure, parse_value
+from content_store.schema.flex import FlexError, format_value, merge_values, parse_value, structure_of
 
 InnerCheck = Callable[[FieldContext, Any], Awaitable[Any]]
 
@@ -23,7 +23,7 @@ async def check_flex(field: FieldContext, value: Any, tasks: list[RemapTask], ch
     if value is None or value == "":
         return None if field.column.nullable or value is None else ""
     try:
-        structure = parse_structure(str(field.config.get("ds") or ""))
+        structure = structure_of(field.column)
         if isinstance(value, Mapping):
             stored = field.current.get(field.column.name) if field.current else None
             merged = merge_values(parse_value(stored), value)
