@@ -7,10 +7,11 @@ import asyncio
 import asyncpg
 from content_store.schema.loader import load_schema
 from figures import Figure, median_ms
+from peer_process import PeerUnavailable
 from remit_harness.stacks import TestStack
 from remit_local.services import STORE
 from store_pages import StorePages
-from wagtail_peer import PeerMissing, WagtailPeer
+from wagtail_peer import WagtailPeer
 
 #: Five times as fast.
 GOAL = 0.2
@@ -30,7 +31,7 @@ def content_pages(stack: TestStack, rounds: int) -> list[Figure]:
     try:
         with WagtailPeer(url) as peer:
             return asyncio.run(_measure(peer, url, stack.page("Cycling"), rounds))
-    except PeerMissing as missing:
+    except PeerUnavailable as missing:
         print(f"pages are not compared: {missing}")
         return []
 

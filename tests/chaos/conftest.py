@@ -26,17 +26,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(400))
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> object:
-    """A failing test shows the ends of the services' logs."""
-    outcome = yield
-    report = outcome.get_result()  # type: ignore[attr-defined]
-    chaos = getattr(item, "funcargs", {}).get("chaos")
-    if report.when == "call" and report.failed and isinstance(chaos, ChaosStack):
-        report.sections.append(("logs of the services", chaos.test.stack.logs()))
-    return None
-
-
 @pytest.fixture(scope="session")
 def shared_chaos(test_run: TestRun, postgres: str, broker: BrokerServer) -> Iterator[ChaosStack]:
     """Started once."""

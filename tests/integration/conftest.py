@@ -16,14 +16,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("stack"))
             item.add_marker(pytest.mark.timeout(300))
-
-
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> object:
-    """A failing test shows the ends of the services' logs."""
-    outcome = yield
-    report = outcome.get_result()  # type: ignore[attr-defined]
-    stack = getattr(item, "funcargs", {}).get("stack")
-    if report.when == "call" and report.failed and stack is not None:
-        report.sections.append(("logs of the services", stack.stack.logs()))
-    return None

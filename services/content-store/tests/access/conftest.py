@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import asyncpg
 import pytest
 from content_store.schema.loader import load_schema
 from content_store.schema.model import Schema
-from remit_harness.databases import Databases
+from remit_harness.databases import Databases, built
 from remit_harness.run import TestRun
 from store_support.rows import Connection, Rows, create_tables
 
@@ -19,9 +18,7 @@ def schema() -> Schema:
 
 @pytest.fixture(scope="session")
 def access_url(postgres: str, test_run: TestRun, schema: Schema) -> Iterator[str]:
-    made = Databases(postgres, test_run)
-
-    async def build() -> str:
+    async def build(made: Databases) -> str:
         url = await made.create("access")
         connection = await asyncpg.connect(url)
         try:
@@ -30,8 +27,7 @@ def access_url(postgres: str, test_run: TestRun, schema: Schema) -> Iterator[str
             await connection.close()
         return url
 
-    yield asyncio.run(build())
-    asyncio.run(made.drop())
+    yield from built(postgres, test_run, build)
 
 
 @pytest.fixture

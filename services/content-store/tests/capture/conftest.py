@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -10,7 +9,7 @@ import pytest
 from content_store.schema.loader import load_schema
 from content_store.schema.model import Schema
 from content_store.schema.provision import DatabaseUrls
-from remit_harness.databases import Databases
+from remit_harness.databases import Databases, built
 from remit_harness.run import TestRun
 from store_support.database import prepare_test_database
 
@@ -37,27 +36,23 @@ def schema() -> Schema:
 @pytest.fixture(scope="session")
 def template(postgres: str, test_run: TestRun, schema: Schema) -> Iterator[str]:
     """Name of a migrated store database nobody is connected to."""
-    made = Databases(postgres, test_run)
 
-    async def build() -> str:
+    async def build(made: Databases) -> str:
         url = await made.create("capture_template")
         await prepare_test_database(url, schema, server_url=postgres)
         return urlsplit(url).path.lstrip("/")
 
-    yield asyncio.run(build())
-    asyncio.run(made.drop())
+    yield from built(postgres, test_run, build)
 
 
 @pytest.fixture(scope="session")
 def shared_urls(postgres: str, test_run: TestRun, template: str) -> Iterator[DatabaseUrls]:
     """The store database most tests share; only those that change its tables need one of their own."""
-    made = Databases(postgres, test_run)
 
-    async def build() -> DatabaseUrls:
+    async def build(made: Databases) -> DatabaseUrls:
         return await prepare_test_database(await made.create("capture", template=template), server_url=postgres)
 
-    yield asyncio.run(build())
-    asyncio.run(made.drop())
+    yield from built(postgres, test_run, build)
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import asyncpg
 import pytest
 from content_store.schema.model import Schema
-from remit_harness.databases import Databases
+from remit_harness.databases import Databases, built
 from remit_harness.run import TestRun
 from store_support.adapter import Connection
 from store_support.site import make_site, site_data
@@ -15,17 +14,15 @@ from store_support.site import make_site, site_data
 @pytest.fixture(scope="session")
 def site_database(postgres: str, test_run: TestRun) -> Iterator[str]:
     """A database of this process with the tables and two pages of the test site."""
-    databases = Databases(postgres, test_run)
 
-    async def build() -> str:
+    async def build(databases: Databases) -> str:
         url = await databases.create("dh_site")
         connection = await asyncpg.connect(url)
         await make_site(connection)
         await connection.close()
         return url
 
-    yield asyncio.run(build())
-    asyncio.run(databases.drop())
+    yield from built(postgres, test_run, build)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
@@ -17,7 +16,7 @@ from content_store.records.gateway import RecordGateway
 from content_store.records.overlay import OverlayReader
 from content_store.schema.ddl import create_schema_statements
 from content_store.schema.model import Schema
-from remit_harness.databases import Databases
+from remit_harness.databases import Databases, built
 from remit_harness.run import TestRun
 from store_support.adapter import Connection
 from store_support.site import all_rows, open_handler, site_data
@@ -84,9 +83,7 @@ def kids_schema() -> Schema:
 
 @pytest.fixture(scope="module")
 def kids_database(postgres: str, test_run: TestRun, kids_schema: Schema) -> Iterator[str]:
-    databases = Databases(postgres, test_run)
-
-    async def build() -> str:
+    async def build(databases: Databases) -> str:
         url = await databases.create("dh_kids")
         connection = await asyncpg.connect(url)
         await connection.execute(";".join(create_schema_statements(kids_schema)))
@@ -99,8 +96,7 @@ def kids_database(postgres: str, test_run: TestRun, kids_schema: Schema) -> Iter
         await connection.close()
         return url
 
-    yield asyncio.run(build())
-    asyncio.run(databases.drop())
+    yield from built(postgres, test_run, build)
 
 
 class _Site:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Final
@@ -17,7 +16,7 @@ from content_store.records.gateway import RecordGateway
 from content_store.records.overlay import OverlayReader
 from content_store.schema.loader import load_schema
 from content_store.schema.model import Schema
-from remit_harness.databases import Databases
+from remit_harness.databases import Databases, built
 from remit_harness.run import TestRun
 from store_support.adapter import Connection
 from store_support.rows import Rows, create_tables
@@ -49,9 +48,7 @@ def shipped() -> Schema:
 
 @pytest.fixture(scope="module")
 def shipped_database(postgres: str, test_run: TestRun, shipped: Schema) -> Iterator[str]:
-    databases = Databases(postgres, test_run)
-
-    async def build() -> str:
+    async def build(databases: Databases) -> str:
         url = await databases.create("dh_shipped")
         connection = await asyncpg.connect(url)
         await create_tables(connection, shipped)
@@ -66,8 +63,7 @@ def shipped_database(postgres: str, test_run: TestRun, shipped: Schema) -> Itera
         await connection.close()
         return url
 
-    yield asyncio.run(build())
-    asyncio.run(databases.drop())
+    yield from built(postgres, test_run, build)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -20,7 +19,7 @@ from content_store.records.overlay import OverlayReader
 from content_store.schema.loader import load_schema
 from content_store.schema.model import Schema
 from content_store.schema.provision import DatabaseUrls
-from remit_harness.databases import Databases
+from remit_harness.databases import Databases, built
 from remit_harness.run import TestRun
 from store_support.app import StoreUnderTest
 from store_support.database import prepare_test_database
@@ -37,13 +36,10 @@ def schema() -> Schema:
 
 @pytest.fixture(scope="module")
 def urls(postgres: str, test_run: TestRun, schema: Schema) -> Iterator[DatabaseUrls]:
-    made = Databases(postgres, test_run)
-
-    async def build() -> DatabaseUrls:
+    async def build(made: Databases) -> DatabaseUrls:
         return await prepare_test_database(await made.create("dh_hook"), schema, server_url=postgres)
 
-    yield asyncio.run(build())
-    asyncio.run(made.drop())
+    yield from built(postgres, test_run, build)
 
 
 @pytest.fixture

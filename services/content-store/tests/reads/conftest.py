@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from content_store.schema.loader import load_schema
 from content_store.schema.model import Schema
 from content_store.schema.provision import DatabaseUrls
-from remit_harness.databases import Databases
+from remit_harness.databases import Databases, built
 from remit_harness.run import TestRun
 from store_support.app import StoreUnderTest
 from store_support.database import prepare_test_database
@@ -24,14 +23,12 @@ def schema() -> Schema:
 @pytest.fixture(scope="session")
 def store_database(postgres: str, test_run: TestRun, schema: Schema) -> Iterator[tuple[str, DatabaseUrls]]:
     """An administrator's URL and those of the roles: one database for all tests of a process, emptied after each."""
-    made = Databases(postgres, test_run)
 
-    async def build() -> tuple[str, DatabaseUrls]:
+    async def build(made: Databases) -> tuple[str, DatabaseUrls]:
         url = await made.create("store")
         return url, await prepare_test_database(url, schema, server_url=postgres)
 
-    yield asyncio.run(build())
-    asyncio.run(made.drop())
+    yield from built(postgres, test_run, build)
 
 
 @pytest.fixture

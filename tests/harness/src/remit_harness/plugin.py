@@ -77,6 +77,19 @@ def broker_address(broker: BrokerServer) -> str:
     return broker.address
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> object:
+    """A failing test shows the ends of the services' logs: of ``stack``, or of a fixture that has one as ``test``."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if report.when == "call" and report.failed:
+        used = (getattr(value, "test", value) for value in getattr(item, "funcargs", {}).values())
+        made = next((value for value in used if isinstance(value, TestStack)), None)
+        if made is not None:
+            report.sections.append(("logs of the services", made.stack.logs()))
+    return None
+
+
 @pytest.fixture(scope="session")
 def shared_stack(test_run: TestRun, postgres: str, broker: BrokerServer) -> Iterator[TestStack]:
     """One stack for all tests of this process; use ``stack``, which repairs it between tests."""
